@@ -28,6 +28,7 @@ package enum CommandLineTool {
     package static func main(_ code: Customizations = Customizations()) async -> Never
   {
     Output.prepare()
+    requireProc()
     let arguments = Array(CommandLine.arguments.dropFirst())
     if isServing(arguments) { CoordinatorWatch.leaveSignals() }
     let isChild = ["worker", "store-host"].contains(arguments.first)
@@ -58,6 +59,15 @@ package enum CommandLineTool {
     end(checked(await $code.withValue(code) { await run(arguments) }))
   }
 
+  /// Swift reads the arguments there: without it each command would be one without arguments.
+  private static func requireProc() {
+    guard access("/proc/self/cmdline", R_OK) != 0 else { return }
+    Output.say(
+      "godwit: /proc is not there, where a process finds its arguments. Mount it (mount -t proc proc /proc), "
+        + "and run again.")
+    _exit(ExitStatus.configuration.rawValue)
+  }
+
   /// What is not UTF-8 would be read as another text, and a path as that of another file.
   private static func requireText() throws {
     for place in 1..<max(1, Int(CommandLine.argc)) {
@@ -75,8 +85,8 @@ package enum CommandLineTool {
     for variable in TimeVariable.allCases where !variable.isValid {
       throw CommandError(
         .usage, "usage",
-        "The environment variable \(variable.rawValue) is not a number of seconds from 0 to 86400. Correct "
-          + "it, or remove it.")
+        "The environment variable \(variable.rawValue) is not a number of seconds above 0, up to 86400. "
+          + "Correct it, or remove it.")
     }
   }
 

@@ -28,6 +28,7 @@ package enum ProcessLimits {
   /// - Throws: ``FleetError/limits(message:)``.
   package static func prepare(workers: Int?) throws {
     openStandardDescriptors()
+    try requireNull()
     // A pipe without a reader and a file at its size limit are errors of write(2).
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
@@ -56,6 +57,18 @@ package enum ProcessLimits {
     for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
       _ = open("/dev/null", O_RDWR)
     }
+  }
+
+  /// Standard streams of processes lead there.
+  private static func requireNull() throws {
+    let descriptor = open("/dev/null", O_RDWR | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw FleetError.limits(
+        message:
+          "/dev/null cannot be opened (errno \(errno)): processes are given it for their input and output. "
+          + "Make it (mknod -m 666 /dev/null c 1 3), or mount /dev, and run again.")
+    }
+    close(descriptor)
   }
 
   private static func requireDescriptors(_ count: Int) throws {

@@ -76,7 +76,8 @@ package struct JUnitReport: Sendable {
     return "\(thousandths / 1_000)." + String(repeating: "0", count: 3 - rest.count) + rest
   }
 
-  /// As XML has it in attributes and text; characters that it cannot have become U+FFFD.
+  /// As XML has it in attributes and text; characters that it cannot have are written as Swift has them,
+  /// `\u{01}`: two names stay two.
   static func escaped(_ text: String) -> String {
     var escaped = ""
     for scalar in text.unicodeScalars {
@@ -87,7 +88,7 @@ package struct JUnitReport: Sendable {
       case "\"": escaped += "&quot;"
       case "\n": escaped += "&#10;"
       case "\t": escaped += "&#9;"
-      case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": escaped += "\u{FFFD}"
+      case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": escaped += scalar.escaped(asASCII: true)
       default: escaped.unicodeScalars.append(scalar)
       }
     }

@@ -81,6 +81,23 @@ import Testing
     #expect(run.messages.contains("`godwit repair`"), "\(run.messages)")
   }
 
+  /// As in a bare chroot of cron's. Swift finds no arguments there without `/proc`.
+  @Test(
+    .enabled(if: geteuid() == 0 && access("/usr/bin/unshare", X_OK) == 0),
+    arguments: [("umount -l /proc", "/proc"), ("mount -t tmpfs none /dev", "/dev/null")])
+  func `names what the system lacks`(loss: String, name: String) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let before = try folder.contentsOfStoresAlone()
+    for words in [["run", folder.url.path], ["status", folder.url.path], ["nonsense"]] {
+      let run = try Godwit.run(
+        words,
+        wrapper: ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "\(loss) && exec \"$0\" \"$@\""])
+      #expect(run.status == 78, "\(words): \(run.output)\(run.messages)")
+      #expect(run.messages.contains("\(name) "), "\(words): \(run.messages)")
+    }
+    #expect(try folder.contentsOfStoresAlone() == before)
+  }
+
   @Test func `says how to do without Graphviz`() throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

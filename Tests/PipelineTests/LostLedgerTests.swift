@@ -48,7 +48,7 @@ import Testing
     #expect(after == before, "\(back.output)")
   }
 
-  @Test(arguments: ["others may write to it", "a later version"])
+  @Test(arguments: ["others may write to it", "a later version", "another name"])
   func `is not what doctor says where a run does not begin`(how: String) throws {
     let folder = try PipelineFolder.orders(["a"])
     #expect(try Godwit.run(folder).status == 0)
@@ -57,6 +57,8 @@ import Testing
       var bytes = try folder.bytes("ledger.sqlite")
       bytes[63] = 99
       try bytes.write(to: URL(fileURLWithPath: ledger))
+    } else if how == "another name" {
+      #expect(link(ledger, folder.path("copy")) == 0)
     } else {
       #expect(chmod(ledger, 0o666) == 0)
     }

@@ -1,6 +1,7 @@
 import Glibc
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitSQLite
 import SystemPackage
 
 /// What a pipeline's runs will need, before one is begun: its folders, their volumes, and where it
@@ -148,7 +149,15 @@ package struct PipelineDoctor: Sendable {
   private var ledger: Doctor.Finding {
     do {
       let found = try Ledger(readingAt: places.ledger)
-      if found != nil { try RegularFile.open(places.ledger, isPrivate: true).close() }
+      // As who writes to it opens it.
+      if found != nil {
+        try RegularFile.open(places.ledger, isPrivate: true, isSole: true).close()
+        guard access(places.ledger.string, W_OK) == 0 else {
+          throw SQLiteError.cannotOpen(
+            path: places.ledger.string, code: 8,  // SQLITE_READONLY
+            message: "it cannot be written (errno \(errno))")
+        }
+      }
       return Doctor.Finding(
         name: "ledger", value: found == nil ? "none yet" : "\(places.ledger)", isGood: true)
     } catch let error as LedgerError where error.isDamage {
