@@ -1,6 +1,7 @@
 import ArgumentParser
 import GodwitMapping
 import GodwitObjectModel
+import GodwitReport
 import SystemPackage
 
 extension MappingCommand {

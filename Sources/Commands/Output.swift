@@ -3,6 +3,7 @@ import GodwitFixtures
 import GodwitFleet
 import GodwitPlanning
 import GodwitRepair
+import GodwitReport
 import Synchronization
 import SystemPackage
 

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitFleet
+import GodwitReport
 import Synchronization
 
 /// How far a run has come: a bar on a terminal, else a line every ten seconds.

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitFleet
+import GodwitReport
 import SystemPackage
 
 /// How far a pipeline's run is: rates, time left, and what is under way.

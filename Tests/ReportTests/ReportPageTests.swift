@@ -137,6 +137,13 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
     #expect(View.headline(ended) == "No store of the pipeline was selected")
   }
 
+  @Test func `shows control characters of names, and sends none`() throws {
+    let folder = "/srv/\u{1B}[2J\u{202E}x\u{1}"
+    let html = try page(report(count: 3, verdicts: ["migrated", "failed"], folder: folder))
+    #expect(html.contains(#"\u{1B}[2J\u{202E}x\u{01}"#) && html.contains(#"\\u{202E}"#))
+    #expect(!html.unicodeScalars.contains { $0 != "\n" && VisibleText.isControl($0) })
+  }
+
   @Test func `says what failed and what to do about it`() throws {
     let page = try page(report(count: 4, verdicts: ["failed"]))
     #expect(page.contains("<h3>4 stores: failed, damaged</h3>"))

@@ -3,6 +3,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitFleet
 import GodwitPersistentStore
+import GodwitReport
 import Logging
 import Synchronization
 import SystemPackage

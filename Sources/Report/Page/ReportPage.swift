@@ -31,7 +31,8 @@ package enum ReportPage {
     -> String
   {
     let text = String(decoding: PackageResources.report_mustache, as: UTF8.self)
-    return try MustacheTemplate(string: text).render(View(report, change, now: now))
+    return VisibleText.lines(
+      try MustacheTemplate(string: text).render(View(report, change, now: now)))
   }
 }
 

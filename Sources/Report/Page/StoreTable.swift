@@ -69,7 +69,7 @@ struct StoreTable {
   /// A JSON string that neither ends a script element nor begins a comment in one.
   static func text(_ text: Substring) -> String {
     var result = "\""
-    for scalar in text.unicodeScalars {
+    for scalar in VisibleText.line(String(text)).unicodeScalars {
       switch scalar {
       case "\"": result += "\\\""
       case "\\": result += "\\\\"
