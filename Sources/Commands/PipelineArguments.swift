@@ -34,7 +34,9 @@ struct PipelineArguments: ParsableArguments {
   ///
   /// - Throws: `CommandError` where there is none.
   func ledger(_ places: PipelinePlaces) throws -> Ledger {
-    guard let ledger = try PipelineHistory.reading(places) else { throw Self.noLedger(places) }
+    guard let ledger = try PipelineHistory.reading(places, warn: { Output.say($0) }) else {
+      throw Self.noLedger(places)
+    }
     return ledger
   }
 

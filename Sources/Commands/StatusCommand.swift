@@ -10,8 +10,8 @@ struct StatusCommand: ParsableCommand {
     discussion: """
       Every store of the pipeline counts, as the last run that came to it left it: a run over some of the \
       stores changes nothing of the others. Times are UTC. Exits with 3 where stores are not migrated, \
-      where no run is known, where a rollback was cut off, or where the last run was interrupted or ended with another exit code than 0, \
-      and with 0 otherwise.
+      where no run is known, where a rollback was cut off, where the last run was interrupted or ended with another exit code than 0, \
+      or where what the last runs did cannot be read, and with 0 otherwise.
       """)
 
   @OptionGroup var arguments: PipelineArguments
@@ -19,6 +19,7 @@ struct StatusCommand: ParsableCommand {
   func run() throws {
     let (pipeline, places) = try arguments.read()
     let status = try PipelineStatus(pipeline, places)
+    if let warning = status.warning { Output.say(warning) }
     if arguments.json {
       Output.result(json: status)
     } else {

@@ -19,12 +19,14 @@ extension CommitSteps {
   func takeBack(_ journal: CommitJournal) throws -> FilePath? {
     try requireLeases(journal.storePath)
     if journal.kind == .restore,
-      try FileMark(journal.storePath)?.isSameFile(as: journal.main) != true
+      try FileMark(reachable: journal.storePath)?.isSameFile(as: journal.main) != true
     {
+      let backup = journal.backup.store
+      let isKept = try FileMark(reachable: backup) != nil
       try takeLogsBack(journal)
       try DurableFile.removeIfPresent(FilePath(journal.assembled))
       try forget(journal)
-      return try FileMark(journal.backup.store).map { _ in journal.backup.store }
+      return isKept ? backup : nil
     }
     let isKept = try mayHaveUnfinished && isBackupNeeded(journal)
     if isKept, journal.keepsBackup != true {
@@ -66,7 +68,7 @@ extension CommitSteps {
   func takeFailedBack(_ journal: CommitJournal, _ error: any Error) {
     guard Self.isFailure(error) else { return }
     do {
-      let store = try FileMark(journal.storePath)
+      let store = try FileMark(reachable: journal.storePath)
       guard journal.isReplacement ? store?.isSameFile(as: journal.main) == true : store == nil
       else { return }
       var steps = self

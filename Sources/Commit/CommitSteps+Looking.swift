@@ -25,8 +25,10 @@ extension CommitSteps {
   }
 
   /// The assembled file has the store's name, or had it, and the file that it replaced has its own.
+  ///
+  /// - Throws: `DurabilityError.unreachable` where the store's folder is away: nobody can tell.
   func isInPlace(_ journal: CommitJournal) throws -> Bool {
-    if try FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true {
+    if try FileMark(reachable: journal.storePath)?.isSameFile(as: journal.assembledMark) == true {
       return true
     }
     guard journal.isReplacement, let there = try FileMark(FilePath(journal.assembled)) else {
@@ -39,7 +41,7 @@ extension CommitSteps {
   /// the logs may be gone.
   func isSourceUnchanged(_ journal: CommitJournal) throws -> Bool {
     let files = journal.files
-    let main = try FileMark(files.store)
+    let main = try FileMark(reachable: files.store)
     let logs = [
       (try FileMark(files.wal), journal.wal),
       (try FileMark(files.journal), journal.rollbackJournal),
@@ -71,7 +73,7 @@ extension CommitSteps {
     if try FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
       return true
     }
-    guard let store = try FileMark(journal.storePath) else { return true }
+    guard let store = try FileMark(reachable: journal.storePath) else { return true }
     // It was given back, or is being taken back.
     if journal.keepsBackup == true, [journal.main, journal.clone].contains(where: store.isSameFile)
     {

@@ -60,10 +60,12 @@ extension CommitSteps {
 
   /// Whether the backup may be the only good copy of what the store was when the commit began.
   func isBackupNeeded(_ journal: CommitJournal) throws -> Bool {
-    guard journal.isReplacement, try FileMark(journal.backup.store) != nil else { return false }
+    guard journal.isReplacement, try FileMark(reachable: journal.backup.store) != nil else {
+      return false
+    }
     if journal.keepsBackup == true { return true }
     let files = journal.files
-    guard let store = try FileMark(files.store) else { return true }
+    guard let store = try FileMark(reachable: files.store) else { return true }
     // The source's own files have gone, or are about to. The clone reads the same, and has other bytes.
     if try hadCloneInPlace(journal, store) { return true }
     guard store == journal.main, try isSourceUnchanged(journal) else {

@@ -90,15 +90,7 @@ extension StoreSwap {
 /// While its volume is away, or its folder closed, nothing says how far a commit has come.
 ///
 /// - Throws: `DurabilityError`; nothing is changed then, and the journal stays.
-func requireReachable(_ store: FilePath) throws {
-  switch FilePresence(of: store) {
-  case .there, .absent: return
-  case .noFolder(let folder):
-    throw DurabilityError.failed(call: "lstat", path: folder, .noSuchFileOrDirectory)
-  case .unreachable(let error):
-    throw DurabilityError.failed(call: "lstat", path: store, error)
-  }
-}
+func requireReachable(_ store: FilePath) throws { _ = try FilePresence.isThere(store) }
 
 /// Reports a full volume as this target's error.
 func tellingSpace<Result>(at path: FilePath, _ body: () throws -> Result) throws -> Result {

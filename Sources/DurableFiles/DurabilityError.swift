@@ -18,6 +18,9 @@ package enum DurabilityError: Error, Equatable, Sendable {
   case otherNames(FilePath)
   /// Another user owns the file or folder, or may write to it.
   case notPrivate(FilePath, reason: String)
+  /// Nobody can tell whether something lies there: its folder is missing or cannot be searched, as while a volume
+  /// is away.
+  case unreachable(FilePath, obstacle: String)
   /// The operating system refused a call.
   case failed(call: String, path: FilePath, Errno)
 }
@@ -28,7 +31,7 @@ extension DurabilityError {
     case .locked(let path), .alreadyExists(let path), .failed(_, let path, _),
       .notRegular(let path, _), .notFolder(let path, _), .symbolicLink(let path),
       .tooLarge(let path, _),
-      .notPrivate(let path, _), .otherNames(let path):
+      .notPrivate(let path, _), .otherNames(let path), .unreachable(let path, _):
       path
     }
   }
@@ -52,6 +55,8 @@ extension DurabilityError {
   }
 
   package var isNotFound: Bool { errno == .noSuchFileOrDirectory }
+
+  package var isUnreachable: Bool { if case .unreachable = self { true } else { false } }
 }
 
 extension DurabilityError: CustomStringConvertible {
@@ -80,6 +85,8 @@ extension DurabilityError: CustomStringConvertible {
     case .otherNames(let path):
       "\(path) has other names (hard links), under which it would be changed, too. Put a copy of it in "
         + "its place, or remove this name."
+    case .unreachable(let path, let obstacle):
+      "\(path) cannot be looked at: \(obstacle). Bring its volume or folder back, and run again."
     case .failed(let call, let path, let errno):
       "\(path): \(call) failed, \(errno) (errno \(errno.rawValue)). \(advice)"
     }

@@ -1,5 +1,5 @@
-private import CLinux
-private import Glibc
+internal import CLinux
+internal import Glibc
 package import SystemPackage
 
 /// Which file a name stands for, and in which state.
@@ -17,8 +17,13 @@ package struct FileMark: Codable, Sendable, Equatable {
   ///
   /// - Throws: ``DurabilityError/failed(call:path:_:)`` where that cannot be told.
   package init?(_ path: FilePath) throws {
-    guard let status = try FileKind.status(of: path), status.st_mode & S_IFMT == S_IFREG
-    else { return nil }
+    guard let status = try FileKind.status(of: path) else { return nil }
+    self.init(status)
+  }
+
+  /// Nil for what is not a regular file.
+  init?(_ status: stat) {
+    guard status.st_mode & S_IFMT == S_IFREG else { return nil }
     device = UInt64(status.st_dev)
     inode = UInt64(status.st_ino)
     size = Int64(status.st_size)

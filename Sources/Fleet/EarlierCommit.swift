@@ -30,20 +30,23 @@ extension MigrationResult {
   /// Looks in which state a destination is that has taken its source's place. Nil where an application
   /// has written to it by now, or put another in its place: that state is not the commit's.
   ///
-  /// - Throws: `StoreError` where it is still the commit's, as far as can be seen, and cannot be read.
+  /// - Throws: `StoreError` where it is still the commit's, as far as can be seen, and cannot be read;
+  ///   `DurabilityError` where it cannot be looked at.
   private mutating func readFinalIdentity(
     _ request: MigrationRequest, _ journal: CommitJournal
   ) throws {
     guard request.output == nil else { return }
     finalIdentity = nil
-    guard let mark = try? FileMark(request.store), mark.isSameState(as: journal.assembledMark)
-    else {
-      return
-    }
+    guard let mark = try FileMark(reachable: request.store),
+      mark.isSameState(as: journal.assembledMark)
+    else { return }
     let identity: StoreIdentity
     do {
-      identity = try StoreFiles(request.store).identity()
+      let files = StoreFiles(request.store)
+      identity = try files.whileReachable { try files.identity() }
     } catch let error as StoreError where error.passes {
+      throw error
+    } catch let error as DurabilityError where error.isUnreachable {
       throw error
     } catch {
       return
@@ -55,21 +58,27 @@ extension MigrationResult {
     finalIdentity = identity.name
   }
 
-  /// Reads the digests of the backup, and of what a commit has left. The latter is nil where an application
+  /// Looks at the backup, and reads its digests and those of what a commit has left. The latter is nil where an application
   /// has written to the store that was replaced by now: it would pass for what the commit left, and a
   /// rollback would lose the write.
   ///
   /// - Throws: `StoreError` where a store that was replaced cannot be read for the moment: a rollback would
-  ///   refuse it for ever.
+  ///   refuse it for ever. `DurabilityError` where the backup cannot be looked at: nobody would find it again.
   mutating func readDigests(of destination: StoreFiles) throws {
-    backupContent = backup.flatMap { try? StoreFiles(FilePath($0)).contentDigest() }
+    if let backup {
+      let files = StoreFiles(FilePath(backup))
+      kept = try KeptBackup(files, beside: destination.store) ?? kept
+      backupContent = try? files.whileReachable { try files.contentDigest() }
+    }
     guard backup == nil || finalIdentity != nil else { return digest = nil }
     let identity = finalIdentity
     do {
-      digest = try StoreFiles.reading(destination.store) {
-        try destination.digest(inState: identity)
+      digest = try destination.whileReachable {
+        try StoreFiles.reading(destination.store) { try destination.digest(inState: identity) }
       }
     } catch let error as StoreError where error.passes && identity != nil {
+      throw error
+    } catch let error as DurabilityError where error.isUnreachable && identity != nil {
       throw error
     } catch {
       digest = nil
@@ -78,8 +87,8 @@ extension MigrationResult {
 
   /// A commit is at its end.
   ///
-  /// - Throws: `StoreError` where nobody can tell for the moment how it left the store. The next run takes the
-  ///   commit up again then.
+  /// - Throws: `StoreError` or `DurabilityError` where nobody can tell for the moment how it left the store, or
+  ///   whether its backup is there. The next run takes the commit up again then.
   mutating func succeed(_ request: MigrationRequest, _ journal: CommitJournal) throws {
     try readFinalIdentity(request, journal)
     verdict = .migrated
@@ -95,7 +104,9 @@ extension MigrationResult {
   private mutating func keptBackup(of journal: CommitJournal) throws -> String? {
     guard journal.kind == .replace else { return nil }
     let path = journal.backup.store
-    guard try FileMark(path) == nil else { return path.string }
+    // What is seen of it takes the place of this.
+    kept = KeptBackup(journal)
+    if try journal.isBackupThere() { return path.string }
     notes.append(
       "The backup \(path) was removed before the commit was finished: nothing is kept of what the store was."
     )

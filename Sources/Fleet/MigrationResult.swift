@@ -160,6 +160,8 @@ package struct MigrationResult: Codable, Sendable {
   var digest: String?
   /// See `BackupMark`.
   var backupContent: String?
+  /// What was put aside, ``backup``: also where somebody has removed it.
+  var kept: KeptBackup?
   /// The units that others perform before the store is resumed.
   var handedOut: HandedOut?
   /// True for what an earlier run's commit did, where this run has more to do with the store: it is

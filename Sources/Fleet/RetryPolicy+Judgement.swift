@@ -147,6 +147,7 @@ extension RetryPolicy {
     case .notFolder, .notPrivate, .otherNames:
       Judgement(.configuration, "run-directory", "\(error)")
     case _ where error.isLeased: Judgement(.resumable, "in-use", "\(error)")
+    case .unreachable: Judgement(.resumable, "unreachable", "\(error)")
     case .failed(DurabilityError.reading, _, _): Judgement(.inputOutput, "io", "\(error)")
     case .failed(_, _, let errno): judgement(errno: errno, "\(error)")
     }

@@ -117,9 +117,9 @@ package struct StoreRun: Sendable {
         isStoreOffline: request.isStoreOffline, leases: leases, acceptsDamage: acceptsDamage)
       guard case .nothing = found, var journal, journal.kind == .replace else { return found }
       journal.store = destination.string
-      guard let kept = try FileMark(journal.backup.store), kept.size == journal.main?.size else {
-        return found
-      }
+      guard let kept = try FileMark(reachable: journal.backup.store),
+        kept.size == journal.main?.size
+      else { return found }
       return .committed(journal)
     }
   }

@@ -32,23 +32,30 @@ package final class Ledger {
   ///   - now: Seconds since 1970-01-01 UTC.
   ///   - readsAll: Whether every page is looked at: whatever is damaged is found now, and not when it
   ///     is needed.
+  ///   - patienceMilliseconds: How long a statement waits for whoever reads.
   /// - Throws: ``LedgerError/newerVersion(path:found:known:)``; `DurabilityError` for a file that
   ///   belongs to another user or that others may write to; `SQLiteError` where the volume fails.
-  package convenience init(writingAt path: FilePath, now: Double, readsAll: Bool = false) throws {
+  package convenience init(
+    writingAt path: FilePath, now: Double, readsAll: Bool = false,
+    patienceMilliseconds: Int32 = 5_000
+  ) throws {
     let path = path.resolvingFolders
     do {
-      try self.init(path, note: nil, readsAll: readsAll)
+      try self.init(path, note: nil, readsAll: readsAll, patienceMilliseconds)
     } catch let error as LedgerError {
       guard case .damaged(_, let message) = error else { throw error }
       let aside = try Self.setAside(path, now: now)
       try self.init(
         path,
         note: "\(path) could not be read as a ledger (\(message)) and was set aside as \(aside). "
-          + "A new history begins; the run directory still tells what is done.")
+          + "A new history begins; the run directory still tells what is done.",
+        patienceMilliseconds)
     }
   }
 
-  private init(_ path: FilePath, note: String?, readsAll: Bool = false) throws {
+  private init(
+    _ path: FilePath, note: String?, readsAll: Bool = false, _ patienceMilliseconds: Int32
+  ) throws {
     self.path = path
     self.note = note
     if try FileKind(at: path) == .none {
@@ -56,30 +63,57 @@ package final class Ledger {
     } else {
       try RegularFile.open(path, isPrivate: true, isSole: true).close()
     }
-    let connection = try Connection(path: path.string, mode: .readWrite)
+    let connection = try Connection(
+      path: path.string, mode: .readWrite, busyTimeoutMilliseconds: patienceMilliseconds)
     self.connection = connection
     isNew = try Self.asLedger(path) {
       try connection.execute(
         "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = OFF")
       let isEmpty = try connection.rows("PRAGMA page_count").first?.first?.integer == 0
-      if isEmpty {
-        try connection.transaction {
-          try connection.execute(LedgerFormat.schema)
-          try connection.execute("PRAGMA application_id = \(LedgerFormat.applicationID)")
-          try connection.execute("PRAGMA user_version = \(LedgerFormat.version)")
-        }
-      }
+      if isEmpty { try Self.begin(connection) }
       try Self.check(connection, path)
       if readsAll, try connection.rows("PRAGMA quick_check(1)").first?.first?.text != "ok" {
         throw LedgerError.damaged(path: path, message: "some of its pages are damaged")
       }
       return isEmpty
     }
+    try Self.asLedger(path) { try addToFormat() }
+  }
+
+  /// A copy in memory, which takes what the ledger itself cannot be told now; of none, a new one. Nothing is
+  /// written to the file.
+  ///
+  /// - Throws: As ``init(readingAt:)``.
+  package init(copying path: FilePath) throws {
+    let original = try Ledger(readingAt: path)
+    let connection = try Connection(path: ":memory:", mode: .create)
+    self.connection = connection
+    self.path = path.resolvingFolders
+    note = nil
+    isNew = original == nil
     try Self.asLedger(path) {
-      additions = try knownAdditions()
-      for addition in LedgerAddition.allCases where additions.insert(addition).inserted {
-        try writing { try addition.make(in: self) }
+      if let original {
+        try connection.copy(original.connection)
+      } else {
+        try Self.begin(connection)
       }
+      try addToFormat()
+    }
+  }
+
+  private static func begin(_ connection: Connection) throws {
+    try connection.transaction {
+      try connection.execute(LedgerFormat.schema)
+      try connection.execute("PRAGMA application_id = \(LedgerFormat.applicationID)")
+      try connection.execute("PRAGMA user_version = \(LedgerFormat.version)")
+    }
+  }
+
+  /// Adds what the file does not have of the format.
+  private func addToFormat() throws {
+    additions = try knownAdditions()
+    for addition in LedgerAddition.allCases where additions.insert(addition).inserted {
+      try writing { try addition.make(in: self) }
     }
   }
 

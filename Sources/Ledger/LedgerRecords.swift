@@ -166,7 +166,7 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
     case pruning
     /// Its files were removed.
     case pruned
-    /// Its files were gone when they were to be removed: nothing tells by whom.
+    /// Its files were gone when they were to be removed, or to be recorded: nothing tells by whom.
     case missing
   }
 

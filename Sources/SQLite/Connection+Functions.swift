@@ -33,3 +33,23 @@ extension Connection {
     guard code == SQLITE_OK else { throw failure(code, in: "function \(name)") }
   }
 }
+
+// A copy of a whole database.
+extension Connection {
+  /// Makes this database, which must be empty and in memory, a copy of another as that is now. What waits for the
+  /// other's lock waits as its statements do.
+  ///
+  /// Source: https://sqlite.org/c3ref/backup_finish.html. A database in memory only takes pages of its own size.
+  public func copy(_ other: Connection) throws {
+    let call = "backup"
+    let size = try other.rows("PRAGMA page_size").first?.first?.integer ?? 4_096
+    try execute("PRAGMA page_size = \(size)")
+    let (handle, source) = (try openHandle(call), try other.openHandle(call))
+    guard let backup = sqlite3_backup_init(handle, "main", source, "main") else {
+      throw failure(sqlite3_extended_errcode(handle), in: call)
+    }
+    let code = sqlite3_backup_step(backup, -1)
+    sqlite3_backup_finish(backup)
+    guard code == SQLITE_DONE else { throw other.failure(code, in: call) }
+  }
+}

@@ -248,7 +248,7 @@ package struct BackupPruning: Sendable {
         for (backup, decision) in noted.map({ decisions[$0] }) {
           if case .keep = decision {
             // Where nothing of it is gone, it can still be put back.
-            if backup.state != .pruning, try Self.isWhole(backup) {
+            if backup.state != .pruning, (try? Self.isWhole(backup)) == true {
               try ledger.set(backup.state, ofBackup: backup.path, at: backup.changed)
             }
           } else {
@@ -297,6 +297,7 @@ package struct BackupPruning: Sendable {
         throw DurabilityError.failed(call: "lstat", path: path, error)
       }
     }
+    _ = try FilePresence.isThere(files.store)
     if try FileKind(at: files.externalDataFolder) == .folder {
       for name in try DurableFile.names(in: files.externalDataFolder) {
         let path = files.externalDataFolder.appending(name)
@@ -312,6 +313,10 @@ package struct BackupPruning: Sendable {
       try DurableFile.removeIfPresent(path, surviving: .processCrash)
     }
     let folder = files.store.removingLastComponent()
-    if try FileKind(at: folder) == .folder { try DurableFile.syncFolder(folder) }
+    // Where the folder was away, nothing was removed.
+    guard try !FilePresence.isThere(files.store) else {
+      throw DurabilityError.unreachable(files.store, obstacle: "its folder was away for a moment")
+    }
+    try DurableFile.syncFolder(folder)
   }
 }

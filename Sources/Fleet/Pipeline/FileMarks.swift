@@ -56,9 +56,11 @@ extension StoreFiles {
   }
 
   /// The marks of a backup's files, and the bytes of those that no store shares; nil where the main
-  /// file is not there.
+  /// file is not there, and its folder is.
+  ///
+  /// - Throws: `DurabilityError` where nobody can tell.
   func backupMark() throws -> (mark: BackupMark, ownBytes: Int64)? {
-    guard let main = try FileMark(store) else { return nil }
+    guard let main = try FileMark(reachable: store) else { return nil }
     var bytes = main.size
     func mark(_ path: FilePath) throws -> BackupMark.File? {
       guard let found = try FileMark(path) else { return nil }

@@ -56,27 +56,6 @@ extension LedgerAttempt {
   }
 }
 
-extension LedgerBackup {
-  /// The backup that a migration in place has left; nil for a result without one.
-  ///
-  /// - Throws: `DurabilityError` where the backup cannot be looked at: one that is not written down is
-  ///   never found again.
-  init?(_ result: MigrationResult, of store: FoundStore, run: String, at time: Double) throws {
-    guard result.verdict == .migrated, let path = result.backup else { return nil }
-    let files = StoreFiles(FilePath(path))
-    guard let found = try files.backupMark() else { return nil }
-    let hasFolder = try FileKind(at: files.supportFolder) == .folder
-    var marks = found.mark
-    marks.content = result.backupContent
-    marks.isExternalInStore =
-      try FileKind(at: StoreFiles(store.path).externalDataFolder) == .folder
-    self.init(
-      path: path, folder: hasFolder ? files.supportFolder.string : nil, store: store.path.string,
-      run: run, bytes: found.ownBytes, made: time, marks: marks,
-      identity: result.finalIdentity, digest: result.digest)
-  }
-}
-
 extension RunReport.Reason {
   init(_ reason: Reason) {
     self.init(

@@ -97,8 +97,7 @@ package struct PipelineDoctor: Sendable {
   private var doneStores: Set<FilePath> {
     get throws {
       var stores: Set<FilePath> = []
-      let ledger = try Ledger(readingAt: places.ledger)
-      try ledger?.narrow(to: places.owner)
+      let ledger = try PipelineHistory.reading(places, writes: false)
       try ledger?.forEachMigratedStore(of: places.owner.file) { stores.insert(FilePath($0)) }
       return stores
     }

@@ -24,8 +24,7 @@ extension PipelineRun {
     var findings = try await search(
       state: try FileKind(following: state) == .folder ? state : nil)
     observe(.found(self.start(findings, nil)))
-    let ledger = try Ledger(readingAt: places.ledger)
-    try ledger?.narrow(to: places.owner)
+    let ledger = try PipelineHistory.reading(places, writes: false)
     findings.unreadable += try rootsWithoutStores(findings) { root in
       try ledger?.knownStores(of: places.owner.file, below: root.string) ?? 0
     }

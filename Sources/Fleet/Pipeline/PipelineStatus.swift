@@ -44,14 +44,16 @@ package struct PipelineStatus: Codable, Sendable {
   package var schedulerSilent: String?
   /// Why no run is known; nil where one is.
   package var message: String?
+  /// Why more may have happened than is shown; nil where all that is known is.
+  package var warning: String?
 
   /// Stores that were found and not migrated.
   package var notMigrated: Int { counts.found - counts.migrated - counts.sameModel }
-  /// Whether somebody should look: stores are not migrated, no run is known, or the last one did not end as
-  /// one does that has nothing left to do.
+  /// Whether somebody should look: stores are not migrated, no run is known, the last one did not end as
+  /// one does that has nothing left to do, or more may have happened than is known.
   package var needsAttention: Bool {
     notMigrated > 0 || underWay?.isEmpty == false || state == .never || state == .interrupted
-      || (run?.exitCode ?? 0) != 0
+      || (run?.exitCode ?? 0) != 0 || warning != nil
   }
 
   /// - Throws: ``LedgerError``.
@@ -59,7 +61,9 @@ package struct PipelineStatus: Codable, Sendable {
     self.pipeline = pipeline.name
     state = .never
     message = try Self.whyNever(places)
-    guard let ledger = try PipelineHistory.reading(places) else { return }
+    var warning: String?
+    defer { self.warning = warning }
+    guard let ledger = try PipelineHistory.reading(places, warn: { warning = $0 }) else { return }
     let totals = try ledger.backupTotals()
     (backups, backupBytes) = (totals.count, totals.bytes)
     quarantined = try ledger.quarantine().count

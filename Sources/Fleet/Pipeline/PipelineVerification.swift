@@ -203,7 +203,8 @@ package struct PipelineVerification: Sendable {
       return item
     }
     do {
-      if case .unreachable(let error) = FilePresence(of: path) {
+      let presence = FilePresence(of: path)
+      if case .unreachable(let error) = presence {
         throw StoreError.cannotRead(path, errno: error.rawValue)
       }
       guard try FileMark(path) != nil else {
@@ -211,7 +212,9 @@ package struct PipelineVerification: Sendable {
         item.reasons = [
           RunReport.Reason(
             reason: "missing",
-            message: "There is no file at \(path). Look for it, or restore it from its backup.")
+            message: presence.obstacle.map {
+              "\(path) cannot be looked at: \($0). Bring its volume or folder back, and verify again."
+            } ?? "There is no file at \(path). Look for it, or restore it from its backup.")
         ]
         return item
       }

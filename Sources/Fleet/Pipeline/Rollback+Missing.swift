@@ -83,7 +83,7 @@ extension Rollback {
     guard let found = try backup.backupMark(), found.mark.matches(known.marks),
       try backup.holds(known.marks)
     else { return nil }
-    guard try FileKind(at: store.store) != .none else { return try putBackWhole(task) }
+    guard try FilePresence.isThere(store.store) else { return try putBackWhole(task) }
     guard try Self.areEqual(store.store, backup.store), try Self.areEqual(store.wal, backup.wal)
     else { return nil }
     return try end(task)

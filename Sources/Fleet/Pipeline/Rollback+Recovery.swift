@@ -108,10 +108,11 @@ extension Rollback {
             isStoreOffline: isOffline, leases: leases)
         }
         guard case .committed(let journal) = found else {
+          let left = try aside.flatMap { try FileMark(reachable: $0) == nil ? nil : $0 }
           try directory.remove()
-          if let aside, try FileMark(aside) != nil {
+          if let left {
             ends.append(
-              End(item: Self.refusal(of: backup, "changed-since", Self.changed(task, aside))))
+              End(item: Self.refusal(of: backup, "changed-since", Self.changed(task, left))))
           }
           continue
         }

@@ -66,7 +66,7 @@ extension Rollback {
     if backup.state == .restored { return "The backup of \(backup.store) was restored already." }
     return "The backup of \(backup.store) that run \(backup.run) made "
       + (backup.state == .missing
-        ? "was gone when old backups were removed, and the ledger does not say who removed it."
+        ? "was gone when it was looked for, and the ledger does not say who removed it."
         : "was removed by `backups prune`, or by a run that keeps to `backups`.")
       + " Nothing was replaced. Take the store from another copy."
   }
@@ -123,7 +123,7 @@ extension Rollback {
           + "Nothing was replaced. Take the store from another copy, or save what the backup still has with "
           + "`godwit repair`.")
     }
-    let isMissing = try FileMark(store.store) == nil
+    let isMissing = try FileMark(reachable: store.store) == nil
     let identity = try isMissing ? nil : store.identity()
     if let identity {
       guard try isAsLeft(store, identity, by: undoing.newest) else {
@@ -179,32 +179,43 @@ extension Rollback {
   }
 
   /// Of a store that is what its backup is.
+  ///
+  /// - Throws: `DurabilityError` where the store cannot be looked at: the next call finishes it.
   func end(_ task: RestoreTask) throws -> End {
     let store = StoreFiles(FilePath(task.store))
     var end = End(item: Item(store: task.store, verdict: .restored))
     end.item.backup = task.backup
     end.item.run = task.run
     end.attemptedBackup = task.backup
-    end.identity = try? store.identity().name
-    end.digest = try? store.digest(inState: end.identity)
+    end.identity = try? store.whileReachable { try store.identity().name }
+    end.digest = try? store.whileReachable { try store.digest(inState: end.identity) }
     end.uuid = store.storedUUID
-    end.sourceBytes = try FileMark(store.store)?.size ?? 0
+    end.sourceBytes = try FileMark(reachable: store.store)?.size ?? 0
     return end
   }
 
+  /// Likewise, with what the rollback has put aside.
   func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {
+    let aside = journal.backup
+    let isThere = try journal.isBackupThere()
     var end = try end(task)
-    end.item.kept = journal.backup.store.string
-    end.item.reasons += journal.notes.map { RunReport.Reason(reason: "note", message: $0) }
-    if let found = try journal.backup.backupMark() {
-      let hasFolder = try FileKind(at: journal.backup.supportFolder) == .folder
-      end.kept = LedgerBackup(
-        path: journal.backup.store.string,
-        folder: hasFolder ? journal.backup.supportFolder.string : nil, store: task.store,
-        run: task.name, kind: .replaced, bytes: found.ownBytes,
-        made: Date().timeIntervalSince1970, marks: found.mark, identity: end.identity,
-        digest: end.digest)
+    let found = isThere ? try KeptBackup(aside, beside: FilePath(task.store)) : nil
+    if found == nil {
+      end.item.reasons.append(
+        RunReport.Reason(
+          reason: "note",
+          message: "\(aside.store) was removed before the rollback was finished: "
+            + "nothing is kept of what the store was."))
+    } else {
+      end.item.kept = aside.store.string
     }
+    end.item.reasons += journal.notes.map { RunReport.Reason(reason: "note", message: $0) }
+    var kept = found ?? KeptBackup(journal)
+    kept.marks.isExternalInStore = nil
+    end.kept = LedgerBackup(
+      path: kept.path, folder: kept.folder, store: task.store, run: task.name, kind: .replaced,
+      bytes: kept.bytes, made: Date().timeIntervalSince1970, marks: kept.marks,
+      identity: end.identity, digest: end.digest, state: found == nil ? .missing : .kept)
     return end
   }
 

@@ -306,7 +306,7 @@ final class RunHistory: Sendable {
     return state.withLock { state in
       state.notes.append(
         "\(path) could not be written: \(missing) What it lacks of this run is in the state folder; the "
-          + "next start adds it, and so does `godwit status`.")
+          + "next start adds it, and `godwit status` shows it until then.")
       return PipelineLedger.Ending(ended, state.standings)
     }
   }

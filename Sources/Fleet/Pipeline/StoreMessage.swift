@@ -116,6 +116,7 @@ struct StoreEnd: Codable, Sendable {
   var sourceUUID: String?
   var digest: String?
   var backupContent: String?
+  var kept: KeptBackup?
   var handedOut: HandedOut?
   var isOfEarlierCommit: Bool?
 
@@ -124,7 +125,7 @@ struct StoreEnd: Codable, Sendable {
     ending = result.ending
     (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
     (storeUUID, sourceUUID) = (result.storeUUID, result.sourceUUID)
-    (digest, backupContent) = (result.digest, result.backupContent)
+    (digest, backupContent, kept) = (result.digest, result.backupContent, result.kept)
     handedOut = result.handedOut
     if result.isOfEarlierCommit { isOfEarlierCommit = true }
   }
@@ -134,7 +135,7 @@ struct StoreEnd: Codable, Sendable {
     result.ending = ending
     (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
     (result.storeUUID, result.sourceUUID) = (storeUUID, sourceUUID)
-    (result.digest, result.backupContent) = (digest, backupContent)
+    (result.digest, result.backupContent, result.kept) = (digest, backupContent, kept)
     result.handedOut = handedOut
     result.isOfEarlierCommit = isOfEarlierCommit == true
     return result
