@@ -165,19 +165,21 @@ private func copyStatus(
   _ destination: FilePath, rights: FileRights? = nil
 ) throws -> LostRights {
   let own = try FileRights(of: input, source)
-  return try giveRights(rights ?? own, to: output, destination) {
-    try copyExtendedAttributes(from: input, source, to: output, destination)
+  return try giveRights(rights ?? own, to: output, destination) { kind in
+    // The system's are rights, too, and those are another's.
+    if kind == .system, rights != nil { return [] }
+    return try copyExtendedAttributes(kind, from: input, source, to: output, destination)
   }
 }
 
 /// 64 KiB: what Linux allows a list of names, and a value, at most. See xattr(7).
 private let largestAttribute = 64 << 10
 
-/// Copies all attributes but those that say who may do what with the file, see ``FileRights``.
+/// Copies attributes of a kind, but for the list that is part of ``FileRights``.
 ///
 /// - Returns: The names of those that the copy has not.
 private func copyExtendedAttributes(
-  from input: FileDescriptor, _ source: FilePath, to output: FileDescriptor,
+  _ kind: AttributeKind, from input: FileDescriptor, _ source: FilePath, to output: FileDescriptor,
   _ destination: FilePath
 ) throws -> [String] {
   let names = UnsafeMutableBufferPointer<CChar>.allocate(capacity: largestAttribute + 1)
@@ -200,6 +202,7 @@ private func copyExtendedAttributes(
     let length = strlen(name)
     offset += length + 1
     if length == 0 || strcmp(name, AccessControlList.accessAttribute) == 0 { continue }
+    if AttributeKind(of: String(cString: name)) != kind { continue }
     let count = fgetxattr(input.rawValue, name, value.baseAddress, largestAttribute)
     if count < 0 {
       // Removed meanwhile, or not for this user to read.

@@ -106,17 +106,28 @@ extension AccessControlList {
   }
 }
 
+/// When an extended attribute is set.
+enum AttributeKind {
+  /// Before the mode: an attribute of the namespace `user` needs the right to write.
+  case plain
+  /// After it, and only where owner and group are kept. Lists of network file systems, such as `system.nfs4_acl`,
+  /// speak of the owner and the group without a name, and change with the mode.
+  case system
+
+  init(of name: String) { self = name.hasPrefix("system.") ? .system : .plain }
+}
+
 /// Gives an open file or folder rights, and no others: a list that it inherited from its folder goes.
 ///
 /// It is closed to all but its owner until it has them: the mask of a list is the group's bits of the mode. Where
 /// it has the rights already, nothing is changed.
 ///
-/// - Parameter attributes: Sets what depends on the owner, and tells what could not be set.
+/// - Parameter attributes: Sets attributes of a kind, and tells which could not be set.
 /// - Returns: What the file could not have.
 @discardableResult
 func giveRights(
   _ rights: FileRights, to output: FileDescriptor, _ path: FilePath,
-  settingAttributes attributes: (() throws -> [String])? = nil
+  settingAttributes attributes: ((AttributeKind) throws -> [String])? = nil
 ) throws -> LostRights {
   // Only root may give a file away; the group alone may still be possible. In a container, the owner may be
   // one that it knows, and the group none. The mode comes after, since a new owner clears parts of it.
@@ -134,13 +145,14 @@ func giveRights(
   if found.list != nil {
     try calling("fremovexattr", path) { fremovexattr(file, AccessControlList.accessAttribute) }
   }
-  var names = try attributes?() ?? []
+  var names = try attributes?(.plain) ?? []
   var mode = wanted.mode
   if let list = wanted.list, try !set(list, AccessControlList.accessAttribute, output, path) {
     names.append(AccessControlList.accessAttribute)
     mode = mode & ~0o777 | list.plainMode
   }
   try calling("fchmod", path) { fchmod(file, mode) }
+  if hasOwner, hasGroup { names += try attributes?(.system) ?? [] }
   lost.attributes = names.isEmpty ? nil : names.sorted()
   return lost
 }
