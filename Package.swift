@@ -290,7 +290,7 @@ let package = Package(
     tests("Report", [ours("Report"), ours("Ledger"), ours("ObjectModel")]),
     tests(
       "Pipeline",
-      ["StoreFixtures", ours("ObjectModel"), ours("SQLite"), ours("KeyedArchive")]),
+      ["StoreFixtures", ours("ObjectModel"), ours("SQLite"), ours("KeyedArchive"), "CLinux"]),
     tests(
       "Commands",
       [

@@ -13,6 +13,7 @@ final class PipelineReport: Sendable {
     var groups = ReasonGroups()
     var losses = LossTotals()
     var notes = NoteTotals()
+    var lostRights = LostRightsTotals()
     /// Lines that are on the screen, and go before the next are drawn.
     var drawn = 0
     var isReported = false
@@ -70,6 +71,7 @@ final class PipelineReport: Sendable {
         $0.groups.add(result)
         $0.losses.add(result)
         $0.notes.add(result)
+        $0.lostRights.add(result)
       }
       // The view stays where nothing is written: at many stores a second it would never be seen.
       let endsWell = result.verdict == .migrated || result.verdict == .sameModel
@@ -242,6 +244,7 @@ final class PipelineReport: Sendable {
       if let snapshots = summary.snapshots { Output.result(Self.snapshotLine(snapshots) + ".") }
       Output.result(Self.line(summary))
     }
+    Self.warnings(state.withLock { $0.lostRights }).forEach(warn)
     let (restarted, resubmitted) = (summary.restarted ?? 0, summary.resubmitted ?? 0)
     if restarted + resubmitted > 0 {
       Output.say(

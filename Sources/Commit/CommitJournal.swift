@@ -80,6 +80,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   var lostOwner: UInt32?
   /// The number of the source's group, where the destination could not have it.
   var lostGroup: UInt32?
+  /// The source's extended attributes that the destination could not have; nil for none.
+  var lostAttributes: [String]?
   /// True when the commit makes the external data folder.
   package var makesExternalFolder = false
 
@@ -115,19 +117,14 @@ extension CommitJournal {
         "External data that no row of \(store) refers to any more stays in "
           + "\(files.externalDataFolder): \(sharer) has the same folder.")
     }
-    if let lostOwner {
-      notes.append(
-        "The source belongs to user \(lostOwner), and this user cannot give files away. \(store) belongs to "
-          + "this user now: user \(lostOwner) has no more rights to it than its group, or everybody. Set the "
-          + "owner (chown), or run as the source's owner or as root.")
-    }
-    if let lostGroup {
-      notes.append(
-        "The source belongs to group \(lostGroup), of which this user is no member. \(store) belongs to "
-          + "another group, which has no more rights to it than everybody. Set the group (chgrp) and its "
-          + "rights, or run as the source's owner or a member of the group.")
-    }
     return notes
+      + (lostRights?.notes(of: store, source: kind == .restore ? "What was replaced" : "The source")
+        ?? [])
+  }
+
+  /// What the destination could not have of the source's owner, group and attributes; nil for nothing.
+  package var lostRights: LostRights? {
+    LostRights(owner: lostOwner, group: lostGroup, attributes: lostAttributes ?? []).ifAny
   }
 
   var storePath: FilePath { FilePath(store) }

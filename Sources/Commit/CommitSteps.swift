@@ -205,7 +205,8 @@ extension CommitSteps {
       }
       // The clone is the store, and holds all that the source and its WAL did.
       for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
-      return try DurableFile.copy(files.store, to: backup.store)
+      try DurableFile.copy(files.store, to: backup.store)
+      return
     }
     // External data that is there already stays.
     if try !holdsBackup(journal) { return try backUp(journal) }

@@ -96,6 +96,8 @@ extension StoreAssembly {
       try pages.write(path, &rows)
       return rows.report()
     }
+    // Beside a store, SQLite's own mode would let others read it before it has the store's rights.
+    try RegularFile.open(path, .readWrite, options: [.create, .exclusiveCreate]).close()
     let file = try Connection(path: path.string, mode: .create)
     file.setCancelCheck(isStopped)
     try file.execute(

@@ -213,7 +213,7 @@ extension StoreSwap {
   private func beginning(
     _ kind: CommitJournal.Kind, _ assembled: FilePath
   ) throws -> CommitJournal {
-    try DurableFile.copyAttributes(from: source.store, to: assembled)
+    let lost = try DurableFile.copyAttributes(from: source.store, to: assembled)
     guard let mark = try FileMark(assembled) else {
       throw CommitError.unusablePlan("\(assembled) was not assembled")
     }
@@ -223,10 +223,10 @@ extension StoreSwap {
     var journal = CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark)
-    let lost = try DurableFile.ownership(of: source.store, unlikeThatOf: assembled)
     // Beside the source, what somebody makes is their own.
     if journal.isReplacement { journal.lostOwner = lost.owner }
     journal.lostGroup = lost.group
+    journal.lostAttributes = lost.attributes
     return journal
   }
 

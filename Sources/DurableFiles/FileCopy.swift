@@ -8,99 +8,90 @@ extension DurableFile {
   /// The copy shares its blocks with the source where the file system can (`FICLONE`), is made in
   /// the kernel where that can (`copy_file_range`), and by reading and writing otherwise. The source
   /// must not change meanwhile. The owner and attributes of other namespaces than `user` are kept
-  /// as far as this user may set them.
+  /// as far as this user may set them, and nobody has more rights to the copy than to the source: what its
+  /// folder gives new files is taken away.
   ///
-  /// - Parameter model: The file whose mode and owner the copy gets instead of the source's.
+  /// - Parameter model: The file whose mode, owner and access control list the copy gets instead of the source's.
+  /// - Returns: What the copy could not have.
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when there is a file of the new name.
+  @discardableResult
   package static func copy(
     _ source: FilePath, to destination: FilePath, rightsOf model: FilePath? = nil
-  ) throws {
+  ) throws -> LostRights {
     let input = try RegularFile.open(source)
     defer { try? input.close() }
     var output = try PendingFile(for: destination)
     try copyBytes(from: input, source, to: output.descriptor, output.temporaryPath)
-    try copyStatus(from: input, source, to: output.descriptor, output.temporaryPath)
-    if let model, let status = try FileKind.status(of: model) {
-      try giveRights(status, to: output.descriptor, output.temporaryPath)
-    }
+    let rights = try model.flatMap { try FileRights(at: $0) }
+    let lost = try copyStatus(
+      from: input, source, to: output.descriptor, output.temporaryPath, rights: rights)
     try output.publish(after: .copied, replacing: false)
+    return lost
   }
 
   /// Gives a file the mode, owner and extended attributes of another, and flushes it to the disk
   /// unless somebody else does.
+  ///
+  /// - Returns: What it could not have.
+  @discardableResult
   package static func copyAttributes(
     from source: FilePath, to destination: FilePath, surviving durability: Durability = .powerCut
-  ) throws {
+  ) throws -> LostRights {
     let input = try RegularFile.open(source)
     defer { try? input.close() }
     let output = try RegularFile.open(destination)
     defer { try? output.close() }
-    try copyStatus(from: input, source, to: output, destination)
+    let lost = try copyStatus(from: input, source, to: output, destination)
     if durability == .powerCut { try syncFile(output, destination) }
+    return lost
   }
 }
 
 extension DurableFile {
-  /// Gives a folder the mode and owner of another one, or, where there is none, the owner of a file and
-  /// the mode by which whoever may read the file finds what lies in the folder.
+  /// Gives a folder the mode, owner and access control lists of another one, or, where there is none, those of a
+  /// file, by which whoever may read the file finds what lies in the folder.
   ///
   /// Who made it may be root, and nobody else would find anything in it. The owner is kept as far as this
-  /// user may set it.
+  /// user may set it. Where there is no other folder, what an application makes in it later has the rights that
+  /// the folder above gives.
   package static func copyRights(
     ofFolder original: FilePath?, orFile file: FilePath, to folder: FilePath
   ) throws {
-    let status: stat
-    if let original, let found = try FileKind.status(of: original),
-      FileKind(mode: found.st_mode) == .folder
-    {
-      status = found
-    } else if var found = try FileKind.status(of: file) {
-      found.st_mode = S_IRWXU | found.st_mode & 0o777 | (found.st_mode & 0o444) >> 2
-      status = found
-    } else {
-      return
-    }
     let target = try Folder(folder)
-    try target.withDescriptor { try giveRights(status, to: $0, folder) }
+    if let original, let rights = try FileRights(at: original), rights.isFolder {
+      return try target.withDescriptor {
+        let lost = try giveRights(rights, to: $0, folder)
+        try giveDefaultList(of: original, to: $0, folder, isForAnotherGroup: lost.group != nil)
+      }
+    }
+    guard let rights = try FileRights(at: file) else { return }
+    try target.withDescriptor { _ = try giveRights(rights.forFolder, to: $0, folder) }
+  }
+
+  /// Gives a copy that its owner is to write to the mode, owner and access control list of a file. A copy that has
+  /// them is not touched: its state stays the same.
+  ///
+  /// - Returns: What it could not have.
+  package static func copyRights(
+    ofFile file: FilePath, toWritable copy: FilePath
+  ) throws -> LostRights {
+    guard var rights = try FileRights(at: file) else { return LostRights() }
+    rights.mode = rights.mode & 0o777 | 0o600
+    rights.list?.letOwnerWrite()
+    let output = try RegularFile.open(copy)
+    defer { try? output.close() }
+    return try giveRights(rights, to: output, copy)
   }
 }
 
 extension DurableFile {
-  /// Whether two files have one owner, one group and one mode.
+  /// Whether two files have one owner, one group, one mode and one access control list.
   package static func haveSameRights(_ a: FilePath, _ b: FilePath) throws -> Bool {
-    guard let first = try FileKind.status(of: a), let second = try FileKind.status(of: b) else {
+    guard let first = try FileRights(at: a), let second = try FileRights(at: b) else {
       return false
     }
-    return (first.st_mode, first.st_uid, first.st_gid)
-      == (second.st_mode, second.st_uid, second.st_gid)
+    return first == second
   }
-
-  /// The numbers of a file's owner and group, each where another file's is not the same.
-  package static func ownership(
-    of path: FilePath, unlikeThatOf other: FilePath
-  ) throws -> (owner: UInt32?, group: UInt32?) {
-    guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other)
-    else { return (nil, nil) }
-    return (
-      first.st_uid == second.st_uid ? nil : first.st_uid,
-      first.st_gid == second.st_gid ? nil : first.st_gid
-    )
-  }
-}
-
-private func giveRights(
-  _ status: stat, to output: FileDescriptor, _ destination: FilePath
-) throws {
-  // Only root may give a file away; the group alone may still be possible. The mode comes
-  // after, since a new owner clears parts of it.
-  var mode = status.st_mode & 0o7777
-  if fchown(output.rawValue, status.st_uid, status.st_gid) != 0,
-    fchown(output.rawValue, uid_t.max, status.st_gid) != 0
-  {
-    // What was for one group is not for another: that has the rights that everybody has.
-    mode = mode & ~0o2070 | (mode & 0o007) << 3
-  }
-  try calling("fchmod", destination) { fchmod(output.rawValue, mode) }
 }
 
 private func copyBytes(
@@ -168,47 +159,67 @@ private func copyByHand(
   }
 }
 
+/// - Parameter rights: What the copy gets instead of the source's own rights.
 private func copyStatus(
   from input: FileDescriptor, _ source: FilePath, to output: FileDescriptor,
-  _ destination: FilePath
-) throws {
-  var status = stat()
-  try calling("fstat", source) { fstat(input.rawValue, &status) }
-  try giveRights(status, to: output, destination)
-  try copyExtendedAttributes(from: input, source, to: output, destination)
+  _ destination: FilePath, rights: FileRights? = nil
+) throws -> LostRights {
+  let own = try FileRights(of: input, source)
+  return try giveRights(rights ?? own, to: output, destination) { kind in
+    // The system's are rights, too, and those are another's.
+    if kind == .system, rights != nil { return [] }
+    return try copyExtendedAttributes(kind, from: input, source, to: output, destination)
+  }
 }
 
 /// 64 KiB: what Linux allows a list of names, and a value, at most. See xattr(7).
 private let largestAttribute = 64 << 10
 
+/// Copies attributes of a kind, but for the list that is part of ``FileRights``.
+///
+/// - Returns: The names of those that the copy has not.
 private func copyExtendedAttributes(
-  from input: FileDescriptor, _ source: FilePath, to output: FileDescriptor,
+  _ kind: AttributeKind, from input: FileDescriptor, _ source: FilePath, to output: FileDescriptor,
   _ destination: FilePath
-) throws {
+) throws -> [String] {
   let names = UnsafeMutableBufferPointer<CChar>.allocate(capacity: largestAttribute + 1)
   defer { names.deallocate() }
   let size = flistxattr(input.rawValue, names.baseAddress, largestAttribute)
-  if size < 0, errno == ENOTSUP || errno == ENOSYS { return }
+  if size < 0, errno == ENOTSUP || errno == ENOSYS { return [] }
   if size < 0 {
     throw DurabilityError.failed(call: "flistxattr", path: source, Errno(rawValue: errno))
   }
-  guard size > 0, let first = names.baseAddress else { return }
+  guard size > 0, let first = names.baseAddress else { return [] }
   first[size] = 0  // names end with a zero each; a last one that does not, ends here
-  let value = UnsafeMutableRawBufferPointer.allocate(byteCount: largestAttribute, alignment: 8)
+  let value = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: 2 * largestAttribute, alignment: 8)
   defer { value.deallocate() }
+  let own = UnsafeMutableRawBufferPointer(rebasing: value[largestAttribute...])
+  var lost: [String] = []
   var offset = 0
   while offset < size {
     let name = first + offset
     let length = strlen(name)
     offset += length + 1
-    if length == 0 { continue }
-    let count = fgetxattr(input.rawValue, name, value.baseAddress, value.count)
-    if count < 0 { continue }  // removed meanwhile, or not for this user to read
+    if length == 0 || strcmp(name, AccessControlList.accessAttribute) == 0 { continue }
+    if AttributeKind(of: String(cString: name)) != kind { continue }
+    let count = fgetxattr(input.rawValue, name, value.baseAddress, largestAttribute)
+    if count < 0 {
+      // Removed meanwhile, or not for this user to read.
+      if errno != ENODATA { lost.append(String(cString: name)) }
+      continue
+    }
     if fsetxattr(output.rawValue, name, value.baseAddress, count, 0) == 0 { continue }
     switch errno {
-    case EPERM, EACCES, ENOTSUP, EINVAL: continue  // not for this user or volume to set
+    case EPERM, EACCES, ENOTSUP, EINVAL:
+      // Not for this user or volume to set. What the system gives each file may be the same.
+      let found = fgetxattr(output.rawValue, name, own.baseAddress, largestAttribute)
+      if found != count || !own[..<count].elementsEqual(value[..<count]) {
+        lost.append(String(cString: name))
+      }
     default:
       throw DurabilityError.failed(call: "fsetxattr", path: destination, Errno(rawValue: errno))
     }
   }
+  return lost
 }

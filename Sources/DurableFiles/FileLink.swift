@@ -18,7 +18,8 @@ extension DurableFile {
     } catch let error as DurabilityError where error.errno == .fileExists {
       throw DurabilityError.alreadyExists(destination)
     } catch let error as DurabilityError where haveNoLinks.contains(error.errno ?? .ioError) {
-      return try copy(source, to: destination)
+      try copy(source, to: destination)
+      return
     }
     try DurableSteps.passed(.renamed, destination)
     if syncingFolder { try syncFolder(destination.folder) }

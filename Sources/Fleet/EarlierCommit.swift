@@ -97,6 +97,7 @@ extension MigrationResult {
     output = (request.output ?? request.store).string
     backup = try keptBackup(of: journal)
     notes += journal.notes
+    lostRights = journal.lostRights
   }
 
   /// Where what the store was is kept. Whoever finishes the commit of a process that was killed may find that

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
@@ -145,6 +146,8 @@ package struct MigrationResult: Codable, Sendable {
   package var notes: [String]
   /// What the source has and the destination has not, or would not have.
   package var losses: [Loss] = []
+  /// What the destination could not have of the source's owner, group and extended attributes; nil for nothing.
+  package var lostRights: LostRights?
   /// Damage that was there before and is carried, or that ended the run.
   package var findings: [StoreFinding]
   package var ending: Ending
@@ -171,7 +174,7 @@ package struct MigrationResult: Codable, Sendable {
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup
     case setAside, rejects, uriTable, attempts, resumed, path, plan, counts, rows
-    case seconds, stages, peakRSS, notes, losses, findings
+    case seconds, stages, peakRSS, notes, losses, lostRights, findings
   }
 
   package init(
@@ -219,6 +222,7 @@ package struct MigrationResult: Codable, Sendable {
     peakRSS = try container.decodeIfPresent(Memory.self, forKey: .peakRSS)
     notes = try container.decode([String].self, forKey: .notes)
     losses = try container.decodeIfPresent([Loss].self, forKey: .losses) ?? []
+    lostRights = try container.decodeIfPresent(LostRights.self, forKey: .lostRights)
     findings = try container.decode([StoreFinding].self, forKey: .findings)
     ending = verdict == .migrated || verdict == .sameModel ? .done : .badInput
   }

@@ -51,7 +51,7 @@ LINES = [
     ("result", "MappingFileLine", "Commands/MappingFileCommands.swift", "mapping new, mapping convert"),
 ]
 # Swift types that are one JSON value.
-PLAIN = {"String": "text", "Int": "number", "Int64": "number", "Int32": "number", "Double": "number", "UUID": "text",
+PLAIN = {"String": "text", "Int": "number", "Int64": "number", "Int32": "number", "UInt32": "number", "Double": "number", "UUID": "text",
          "Bool": "true, false"}
 DECLARATION = re.compile(r"(\s*)(?:@\w+ |\w+(?:\(set\))? )*?(struct|enum|class|extension) ([\w.]+)(?:<[^>]*>)?(?:: ([^{]*))?")
 FIELD = re.compile(r"(?:(?:public|package|private\(set\)|public private\(set\)|package private\(set\)) )*"

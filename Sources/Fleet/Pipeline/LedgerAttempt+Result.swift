@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
@@ -17,8 +18,11 @@ extension LedgerAttempt {
     _ result: MigrationResult, of store: FoundStore, run: String, started: Double, ended: Double,
     lane: Int?
   ) {
-    // A migration has its notes in the output of the run. Of a store that stays as it is they are all there is.
-    let notes = result.verdict == .sameModel ? result.notes : []
+    // A migration has its notes in the output of the run, but who may open the store is asked for months later.
+    // Of a store that stays as it is they are all there is.
+    let notes =
+      result.verdict == .sameModel
+      ? result.notes : result.lostRights?.notes(of: result.output ?? result.store) ?? []
     let reasons =
       result.reasons.map(RunReport.Reason.init)
       + notes.map { RunReport.Reason(reason: RunReport.Reason.note, message: $0) }

@@ -13,6 +13,7 @@ extension PipelineLedger {
     var path: [String]?
     var findings: [StoreFinding]?
     var notes: [String]?
+    var lostRights: LostRights?
 
     /// Nil for a store that was not migrated: it is looked at again.
     init?(_ result: MigrationResult) {
@@ -20,6 +21,7 @@ extension PipelineLedger {
       (counts, path) = (result.counts, result.path)
       findings = result.findings.isEmpty ? nil : result.findings
       notes = result.notes.isEmpty ? nil : result.notes
+      lostRights = result.lostRights
     }
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
@@ -90,6 +91,12 @@ extension PipelineRun {
       if result.verdict == .migrated {
         result.notes.append(
           "The store is in use and stays as it is. A snapshot of it was migrated to \(output).")
+        if let lost = clone.lostGroup {
+          result.notes += lost.notes(of: output.string)
+          var rights = result.lostRights ?? LostRights()
+          rights.group = lost.group
+          result.lostRights = rights
+        }
       }
       return result
     }
@@ -110,6 +117,8 @@ struct StoreClone: Sendable {
   var store: FilePath
   /// The name of the state of the store that this is a clone of.
   var identity: String
+  /// The group of the store, where neither the clone nor what is made of it can have it.
+  private(set) var lostGroup: LostRights?
 
   /// Clones a store, or takes the clone of this state that is there already. Clones of other states
   /// go.
@@ -122,8 +131,8 @@ struct StoreClone: Sendable {
     let links = folder.appending("external")
     try Self.link(files.externalDataFolder, into: links)
     let (store, identity) = try files.clone(in: folder)
-    // What is made of the clone takes its mode and owner: the folder keeps others out meanwhile.
-    try Self.takeRights(of: original, at: store)
+    // What is made of the clone takes its rights: the folder keeps others out meanwhile.
+    let lost = try DurableFile.copyRights(ofFile: original, toWritable: store)
     try Self.link(files.externalDataFolder, into: links)
     for name in try DurableFile.names(in: folder)
     where name.hasPrefix("store-") && folder.appending(name) != store {
@@ -132,26 +141,8 @@ struct StoreClone: Sendable {
     let target = StoreFiles(store).externalDataFolder
     try Self.link(links, into: target)
     (self.store, self.identity) = (store, identity.name)
-  }
-
-  private static func takeRights(of original: FilePath, at store: FilePath) throws {
-    var (source, clone) = (stat(), stat())
-    guard lstat(original.string, &source) == 0, lstat(store.string, &clone) == 0 else {
-      throw DurabilityError.failed(call: "lstat", path: original, Errno(rawValue: errno))
-    }
-    var mode = source.st_mode & 0o777 | 0o600
-    if (clone.st_uid, clone.st_gid) != (source.st_uid, source.st_gid),
-      chown(store.string, source.st_uid, source.st_gid) != 0,
-      clone.st_gid != source.st_gid, chown(store.string, uid_t.max, source.st_gid) != 0
-    {
-      // What was for one group is not for another.
-      mode = mode & ~0o070 | (mode & 0o007) << 3
-    }
-    // Even one that changes nothing would make another state of the clone.
-    guard clone.st_mode & 0o777 != mode else { return }
-    guard chmod(store.string, mode) == 0 else {
-      throw DurabilityError.failed(call: "chmod", path: store, Errno(rawValue: errno))
-    }
+    // What somebody makes beside the store is their own.
+    lostGroup = LostRights(group: lost.group).ifAny
   }
 
   private static func link(_ source: FilePath, into target: FilePath) throws {

@@ -277,6 +277,7 @@ extension PipelineRun {
       (result.counts, result.path) = (detail.counts, detail.path)
       result.findings = detail.findings ?? []
       result.notes += detail.notes ?? []
+      result.lostRights = detail.lostRights
     }
     return result
   }

@@ -60,7 +60,7 @@ extension Rollback {
       ".\(store.store.lastComponent?.string ?? "").godwit-\(task.name)")
     try DurableFile.removeIfPresent(waiting)
     try DurableFile.removeUnfinished([waiting, store.wal, store.journal])
-    try DurableFile.copy(backup.store, to: waiting)
+    let lost = try DurableFile.copy(backup.store, to: waiting)
     for (log, path) in [(backup.wal, store.wal), (backup.journal, store.journal)] {
       guard let mark = try FileMark(log), mark.size > 0, try FileMark(path) == nil else { continue }
       try DurableFile.copy(log, to: path)
@@ -72,7 +72,11 @@ extension Rollback {
       try DurableFile.removeIfPresent(waiting)
       throw CommitError.sourceChanged(store: store.store)
     }
-    return try end(task)
+    var end = try end(task)
+    end.item.reasons += lost.notes(of: task.store, source: "The backup").map {
+      RunReport.Reason(reason: RunReport.Reason.note, message: $0)
+    }
+    return end
   }
 
   /// Goes on where ``putBackWhole(_:)`` was cut off.

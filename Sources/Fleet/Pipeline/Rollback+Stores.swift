@@ -219,6 +219,28 @@ extension Rollback {
     return end
   }
 
+  /// Adds what the migrations that are undone said of owners, groups and attributes: backups are without them, too.
+  func addNotes(to ends: [End], _ ledger: Ledger) throws -> [End] {
+    try ends.map { end in
+      guard end.item.verdict == .restored, let run = end.item.run else { return end }
+      var end = end
+      try ledger.forEachAttempt(at: end.item.store) { attempt in
+        guard attempt.run == run, attempt.verdict == MigrationResult.Verdict.migrated.rawValue
+        else {
+          return
+        }
+        end.item.reasons += attempt.reasons.filter { $0.reason == RunReport.Reason.note }.map {
+          RunReport.Reason(
+            reason: RunReport.Reason.note,
+            message:
+              "Run \(run), which is undone, noted: \($0.message) A rollback gives none of it back."
+          )
+        }
+      }
+      return end
+    }
+  }
+
   /// Writes down what became of stores, and removes their run directories.
   func record(_ ends: [End], in ledger: Ledger, rollback: String) throws {
     let now = Date().timeIntervalSince1970

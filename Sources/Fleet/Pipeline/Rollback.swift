@@ -124,6 +124,7 @@ package struct Rollback: Sendable {
       }
     }
     func take(_ ends: [End]) throws {
+      let ends = try addNotes(to: ends, ledger)
       // Whoever has taken the work over finishes what is begun, and writes that down.
       if !isDry, let first = ends.first {
         try leases.requireCurrent(store: FilePath(first.item.store))
