@@ -115,7 +115,7 @@ private final class FailingScheduler: ArrayScheduler {
     #expect(scheduler.submissions == 0)
   }
 
-  @Test(.timeLimit(.minutes(1))) func `keeps nobody waiting`() async throws {
+  @Test(.timeLimit(.minutes(5))) func `keeps nobody waiting`() async throws {
     let questions = questions(FailingScheduler(isSilent: true))
     questions.ask([array.name])
     #expect(questions.takeAnswer() == nil)
@@ -141,7 +141,7 @@ private final class FailingScheduler: ArrayScheduler {
 }
 
 @Suite struct `A scheduler that does not say what its tasks do` {
-  @Test(.timeLimit(.minutes(1))) func `is known not to answer, until it does`() async throws {
+  @Test(.timeLimit(.minutes(5))) func `is known not to answer, until it does`() async throws {
     let scheduler = FailingScheduler()
     scheduler.state.withLock { $0.refusal = .scheduler(message: "Security violation") }
     let questions = SchedulerQuestions(scheduler, lease: {}, observe: { _ in })

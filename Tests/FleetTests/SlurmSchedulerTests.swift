@@ -215,7 +215,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func `are ended with whoever waits for them`() async throws {
+  @Test(.timeLimit(.minutes(5))) func `are ended with whoever waits for them`() async throws {
     try say("squeue", "exec sleep 1000")
     let scheduler = scheduler()
     let task = Task { try await scheduler.tasks(of: ["000001-ab"]) }

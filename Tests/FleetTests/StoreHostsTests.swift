@@ -8,7 +8,7 @@ import Testing
 @testable import GodwitFleet
 
 /// Processes made of a few lines of shell, in place of those that coordinate a store.
-@Suite(.timeLimit(.minutes(1))) struct `The processes of a pipeline's stores` {
+@Suite(.timeLimit(.minutes(5))) struct `The processes of a pipeline's stores` {
   private func task(_ store: String, workers: Int = 1) -> StoreTask {
     StoreTask(store: store, root: "/", bytes: 0, workers: workers, settings: "", pipeline: "")
   }

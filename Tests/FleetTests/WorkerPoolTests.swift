@@ -49,7 +49,7 @@ private struct FakeWorker {
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `A worker pool` {
+@Suite(.timeLimit(.minutes(5))) struct `A worker pool` {
   @Test(arguments: [1, 2, 4])
   func `has every task done exactly once`(workers: Int) async throws {
     let result = try await FakeWorker(onTask: "finished").run(workers: workers, units: 0..<50)

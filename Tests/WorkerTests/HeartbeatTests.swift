@@ -5,7 +5,7 @@ import Testing
 
 @testable import GodwitWorker
 
-@Suite(.timeLimit(.minutes(1))) struct `A heartbeat` {
+@Suite(.timeLimit(.minutes(5))) struct `A heartbeat` {
   private final class Counter: Sendable {
     let beats = Atomic(0)
     let isOver = Atomic(false)
