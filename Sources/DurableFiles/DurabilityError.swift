@@ -42,7 +42,7 @@ extension DurabilityError {
   }
 
   /// The volume, or this user's part of it, is full.
-  package var isOutOfSpace: Bool { errno == .noSpace || errno == Errno(rawValue: 122) }  // EDQUOT
+  package var isOutOfSpace: Bool { errno?.isOfFullVolume ?? false }
 
   /// The system failed: what lies at the path, and who may read it, is not to blame. Whoever reads a
   /// file that a person names lets it through, so that it is not taken for a wrong file.
@@ -57,6 +57,11 @@ extension DurabilityError {
   package var isNotFound: Bool { errno == .noSuchFileOrDirectory }
 
   package var isUnreachable: Bool { if case .unreachable = self { true } else { false } }
+}
+
+extension Errno {
+  /// The volume, or this user's part of it, is full.
+  package var isOfFullVolume: Bool { self == .noSpace || self == Errno(rawValue: 122) }  // EDQUOT
 }
 
 extension DurabilityError: CustomStringConvertible {

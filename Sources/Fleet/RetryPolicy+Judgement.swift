@@ -115,11 +115,10 @@ extension RetryPolicy {
       return Judgement(.inputOutput, "run-directory", "\(error)")
     default:
       if let errno = Errno(underlying: error) {
-        let isFull = errno == .noSpace || errno == Errno(rawValue: EDQUOT)
         return judgement(
           errno: errno,
           "A file operation failed: \(error). "
-            + (isFull ? "Free space on" : "Check")
+            + (errno.isOfFullVolume ? "Free space on" : "Check")
             + " the volumes of the stores, the state folder and temporary files, and run again.")
       }
       return Judgement(.fatal, "internal", "Unexpected: \(error)")
@@ -155,7 +154,7 @@ extension RetryPolicy {
 
   private static func judgement(errno: Errno, _ message: String) -> Judgement {
     switch errno {
-    case .noSpace, Errno(rawValue: EDQUOT): Judgement(.resumable, "disk-full", message)
+    case _ where errno.isOfFullVolume: Judgement(.resumable, "disk-full", message)
     case .permissionDenied, .notPermitted, .readOnlyFileSystem, .noSuchFileOrDirectory,
       .notDirectory, .fileNameTooLong:
       Judgement(.cannotCreateOutput, "output", message)

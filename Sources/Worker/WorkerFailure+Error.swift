@@ -136,8 +136,7 @@ extension WorkerFailure {
   }
 
   private init(reading errno: Errno, message: String) {
-    let isFull = errno == .noSpace || errno == Errno(rawValue: EDQUOT)
-    self.init(kind: isFull ? .outOfSpace : .io, message: message)
+    self.init(kind: errno.isOfFullVolume ? .outOfSpace : .io, message: message)
   }
 }
 

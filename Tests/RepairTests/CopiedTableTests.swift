@@ -183,14 +183,7 @@ import Testing
   }
 
   @Test func `is repaired for the sake of its rows where no object is left`() throws {
-    let model = ManagedObjectModel(entities: [
-      EntityDescription(
-        name: "X",
-        properties: [
-          .attribute(AttributeDescription(traits: PropertyTraits(name: "n"), type: .integer64))
-        ])
-    ])
-    let patient = try Patient(of: model, rows: 30) { _ in }
+    let patient = try Patient.ofOneEntity()
     try patient.sql("CREATE TABLE COPY AS SELECT * FROM ZX")
     let before = try patient.read("SELECT * FROM COPY ORDER BY Z_PK")
     #expect(before.count == 30)

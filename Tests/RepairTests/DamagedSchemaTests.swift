@@ -48,14 +48,7 @@ private let turned =
   func `keep every object where the table's row and the metadata are damaged as well`(
     row: Bool, metadata: Bool
   ) throws {
-    let model = ManagedObjectModel(entities: [
-      EntityDescription(
-        name: "X",
-        properties: [
-          .attribute(AttributeDescription(traits: PropertyTraits(name: "n"), type: .integer64))
-        ])
-    ])
-    let patient = try Patient(of: model, rows: 30) { _ in }
+    let patient = try Patient.ofOneEntity()
     let keys = try patient.keys(of: "ZX")
     var bytes = patient.bytes
     func place(of words: [UInt8]) throws -> Int {

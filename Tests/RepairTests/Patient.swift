@@ -43,6 +43,18 @@ final class Patient {
     try StoreGenerator(model, options: options).write(to: store)
   }
 
+  /// 30 objects of the entity X, whose only property is a number.
+  static func ofOneEntity() throws -> Patient {
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "X",
+        properties: [
+          .attribute(AttributeDescription(traits: PropertyTraits(name: "n"), type: .integer64))
+        ])
+    ])
+    return try Patient(of: model, rows: 30) { _ in }
+  }
+
   deinit { try? FileManager.default.removeItem(at: folder) }
 
   // MARK: Damage

@@ -51,8 +51,7 @@ final class PatientLedger: @unchecked Sendable {
   /// Whether it passes by itself, or when somebody makes room.
   private static func passes(_ error: any Error) -> Bool {
     if let error = error as? SQLiteError { return error.isBusy || error.isOutOfSpace }
-    // ENOSPC, EDQUOT
-    return (error as? DurabilityError)?.errno.map { [28, 122].contains($0.rawValue) } ?? false
+    return (error as? DurabilityError)?.isOutOfSpace ?? false
   }
 
   /// True for a ledger that was begun here, or that could not be opened: nothing is known to be in it.
