@@ -70,7 +70,10 @@ struct ControlCommand: ParsableCommand {
     case .pause: control.isPaused = true
     case .resume: control.isPaused = false
     case .limit: for limit in limits { try Self.apply(limit, to: &control) }
-    case .status: return show(RunProgress.read(in: state), pipeline)
+    case .status:
+      let places = PipelinePlaces(pipeline, state: state)
+      let others = places.isInUse ? nil : try PipelineStatus(pipeline, places).cluster
+      return show(RunProgress.read(in: state), pipeline, leftTo: others)
     }
     try control.write(in: state)
     if json {
@@ -141,12 +144,16 @@ struct ControlCommand: ParsableCommand {
     return parts.joined(separator: ", ")
   }
 
-  private func show(_ progress: RunProgress?, _ pipeline: Pipeline) {
+  /// - Parameter others: What the tasks have done by now of a run that is left to them: its own counts are those
+  ///   of when it was left.
+  private func show(
+    _ progress: RunProgress?, _ pipeline: Pipeline, leftTo others: ClusterStatus?
+  ) {
     guard let progress else {
       if json { return Output.result(json: Starting(pipeline: pipeline.name)) }
       return Output.result("\(pipeline.name): the run is starting")
     }
-    if json { return Output.result(json: progress) }
+    if json { return Output.result(json: others.map(progress.leftTo) ?? progress) }
     let wave = progress.wave.map { ", wave \($0) of \(progress.waves ?? $0)" } ?? ""
     let held = progress.held.map { $0 == "load" ? ", held by the load" : ", \($0)" } ?? ""
     Output.result(
@@ -154,7 +161,9 @@ struct ControlCommand: ParsableCommand {
     Output.result(
       "  \(grouped(Int64(progress.done + progress.notDone))) of "
         + "\(grouped(Int64(progress.found))) stores, \(grouped(Int64(progress.notDone))) not migrated"
-        + (progress.waiting > 0 ? ", \(progress.waiting) tried again later" : ""))
+        + (progress.waiting > 0 ? ", \(progress.waiting) tried again later" : "")
+        + (others == nil ? "" : ", when the run was left to its tasks"))
+    if let others { Output.result(StatusCommand.line(others)) }
     let io = progress.ioBytesPerSecond.map { "\(ByteSize.text($0))/s of I/O" } ?? "no I/O limit"
     Output.result("  " + (progress.workers.map { "workers \($0), " } ?? "") + io)
     for reason in progress.cluster?.stuck ?? [] { Output.result("  tasks do not begin: \(reason)") }

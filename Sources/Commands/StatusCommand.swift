@@ -89,7 +89,7 @@ struct StatusCommand: ParsableCommand {
     return lines
   }
 
-  private static func line(_ cluster: ClusterStatus) -> String {
+  static func line(_ cluster: ClusterStatus) -> String {
     let (done, all) = (grouped(Int64(cluster.finished)), grouped(Int64(cluster.bundles)))
     return "  \(done) of \(all) bundles finished, \(grouped(Int64(cluster.begun))) begun; "
       + "\(grouped(Int64(cluster.results))) stores have results there"

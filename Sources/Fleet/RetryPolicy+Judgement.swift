@@ -10,12 +10,6 @@ import GodwitSQLite
 import GodwitWorker
 import SystemPackage
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
-
 extension RetryPolicy {
   /// What an error means for the run.
   struct Judgement {

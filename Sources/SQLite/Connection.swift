@@ -65,14 +65,15 @@ public final class Connection {
       access | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
       | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW
     let code = sqlite3_open_v2(
-      uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
+      Connection.uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
       var refusal = Connection.refusal(handle, code, path)
       if refusal == nil, mode == .create, code & 0xFF == SQLITE_CANTOPEN {
         refusal = Connection.refusal(making: path)
       }
       let error = SQLiteError.cannotOpen(
-        path: path, code: refusal?.code ?? code, message: refusal?.message ?? message(code, handle))
+        path: path, code: refusal?.code ?? code,
+        message: refusal?.message ?? Connection.message(code, handle))
       sqlite3_close_v2(handle)
       self.handle = nil
       throw error
@@ -84,33 +85,6 @@ public final class Connection {
     // writes or leads out of the file; extensions are never loaded, and our own functions change nothing.
     try execute("PRAGMA trusted_schema = ON; PRAGMA cell_size_check = ON")
     if mode == .immutable { boundValues(byFile: path) }
-  }
-
-  /// SQLite's open(2) of a FIFO waits for ever.
-  private static func refuseSpecial(_ path: String) throws {
-    var status = stat()
-    guard path != ":memory:", lstat(path, &status) == 0,
-      [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK].contains(status.st_mode & S_IFMT)
-    else { return }
-    throw SQLiteError.cannotOpen(
-      path: path, code: SQLITE_CANTOPEN, message: "it is a FIFO, a socket or a device")
-  }
-
-  /// SQLite's own words for a path that is too long are those for one that does not exist.
-  private static func requireRoom(forPath path: String) throws {
-    // Room for "-journal", as in the library's os_unix.c.
-    guard path != ":memory:", let system = sqlite3_vfs_find(nil) else { return }
-    let limit = Int(system.pointee.mxPathname) - 8
-    var size = path.utf8.count
-    if !path.utf8.starts(with: "/".utf8), let folder = getcwd(nil, 0) {
-      size += strlen(folder) + 1
-      free(folder)
-    }
-    guard size > limit else { return }
-    throw SQLiteError.cannotOpen(
-      path: path, code: SQLiteError.longPath,
-      message: "the path has \(size) bytes, and SQLite opens none of more than \(limit). Move the "
-        + "store, or the run's folder, to a shorter path")
   }
 
   /// No value of a file is longer than the file: a damaged length, or what a file's own expressions make, then
@@ -177,7 +151,8 @@ extension Connection {
   /// Makes the tables of another file readable under a schema name, as ``Mode/immutable`` does.
   public func attachImmutable(_ path: String, as schema: String) throws {
     _ = try rows(
-      "ATTACH DATABASE ?1 AS \(quoted(schema))", [.text(uri(ofPath: path, isImmutable: true))])
+      "ATTACH DATABASE ?1 AS \(quoted(schema))",
+      [.text(Connection.uri(ofPath: path, isImmutable: true))])
   }
 
   /// Runs one statement or several, separated by semicolons, and discards any rows.
@@ -337,66 +312,9 @@ extension Connection {
     Connection.failure(code, handle, statement, database: path)
   }
 
-  /// The error of a call, and that of the operating system where SQLite calls a page damaged that
-  /// could not be read: a statement that meets `EIO` ends with `SQLITE_CORRUPT`.
-  ///
-  /// Source: https://sqlite.org/rescode.html#ioerr_corruptfs.
-  static func failure(
-    _ code: Int32, _ handle: OpaquePointer?, _ statement: String, database: String
-  ) -> SQLiteError {
-    if code & 0xFF == SQLITE_CORRUPT, let errno = readErrno(handle) {
-      return .unreadable(database, errno: errno, statement: statement)
-    }
-    // A volume that is full, or has become read-only, may show it only when a file is made or flushed.
-    let refusal =
-      [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF)
-      ? refusal(handle, code, database) : nil
-    return .failed(
-      code: refusal?.code ?? code, message: refusal?.message ?? message(code, handle),
-      statement: statement, database: database)
-  }
-
-  private static func refusal(
-    _ handle: OpaquePointer?, _ code: Int32, _ database: String
-  ) -> ErrorLog.Refusal? {
-    // Read in any case: the answer is of what came since the last question.
-    let logged = ErrorLog.refusal()
-    if let logged { return logged }
-    if let handle, let met = ErrorLog.Refusal(errno: sqlite3_system_errno(handle)) { return met }
-    return code & 0xFF == SQLITE_CANTOPEN && isWithoutInodes(database) ? .full : nil
-  }
-
-  /// SQLite tries to read what it cannot make, and tells that it is not there. A volume that became
-  /// read-only by an error of its own does not say so but to who tries.
-  private static func refusal(making database: String) -> ErrorLog.Refusal? {
-    let descriptor = open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { return ErrorLog.Refusal(errno: errno) }
-    Glibc.close(descriptor)
-    unlink(database)
-    return nil
-  }
-
-  /// Where no `-shm` can be made, SQLite tries to open one that is there, and tells of that alone.
-  private static func isWithoutInodes(_ database: String) -> Bool {
-    var volume = statvfs()
-    let folder = database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
-    return statvfs(folder, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
-  }
-
   /// What the operating system said when a page of this database, or of an attached one, could not
   /// be read; nil when every page could be.
   public var readErrno: Int32? { Connection.readErrno(handle) }
-
-  private static func readErrno(_ handle: OpaquePointer?) -> Int32? {
-    guard let handle else { return nil }
-    var number: Int32 = 0
-    while let name = sqlite3_db_name(handle, number) {
-      let errno = godwit_sqlite_read_errno(handle, name)
-      if errno != 0 { return errno }
-      number += 1
-    }
-    return nil
-  }
 
   /// - Throws: An input or output error when a page could not be read: an answer of
   ///   `PRAGMA integrity_check` then says nothing of the file.
@@ -411,30 +329,4 @@ extension Connection {
 private final class CancelCheck {
   let check: () -> Bool
   init(_ check: @escaping () -> Bool) { self.check = check }
-}
-
-private func message(_ code: Int32, _ handle: OpaquePointer?) -> String {
-  guard let handle else { return String(cString: sqlite3_errstr(code)) }
-  return String(cString: sqlite3_errmsg(handle))
-}
-
-/// The `file:` URI of a path, every unusual byte escaped. https://sqlite.org/uri.html
-private func uri(ofPath path: String, isImmutable: Bool) -> String {
-  let digits = Array("0123456789ABCDEF".unicodeScalars)
-  // An absolute path follows an empty authority, or its first part would be taken for one.
-  var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
-  for byte in path.utf8 {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."),
-      UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"):
-      uri.unicodeScalars.append(Unicode.Scalar(byte))
-    default:
-      uri += "%"
-      uri.unicodeScalars.append(digits[Int(byte >> 4)])
-      uri.unicodeScalars.append(digits[Int(byte & 15)])
-    }
-  }
-  // An attached file is opened as the connection's own file is, unless its URI says otherwise.
-  return isImmutable ? uri + "?immutable=1&mode=ro" : uri
 }

@@ -7,12 +7,6 @@ import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
-
 extension Stage {
   /// Whether a stage goes over the assembled destination.
   var readsAssembled: Bool { self == .verify || self == .soundness }

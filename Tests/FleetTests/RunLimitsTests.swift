@@ -156,6 +156,7 @@ import Testing
   @Test func `reads a list by lines or by zero bytes`() throws {
     let lines = Array("/a\r\n\n/b c\n".utf8)
     #expect(try StoreSelection.paths(in: lines, partedByZero: false) == ["/a", "/b c"])
+    #expect(try StoreSelection.paths(in: Array("\u{FEFF}/a\n".utf8), partedByZero: false) == ["/a"])
     let parts = Array("/a\n1\0/b\0".utf8)
     #expect(try StoreSelection.paths(in: parts, partedByZero: true) == ["/a\n1", "/b"])
     #expect(throws: SelectionError.notText) {

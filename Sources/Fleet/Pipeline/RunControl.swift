@@ -90,6 +90,15 @@ package struct RunProgress: Codable, Sendable, Equatable {
     return progress
   }
 
+  /// Of a run that is left to its tasks: with how far those are.
+  package func leftTo(_ tasks: ClusterStatus) -> RunProgress {
+    var progress = self
+    progress.cluster?.bundles = tasks.bundles
+    progress.cluster?.finished = tasks.finished
+    progress.cluster?.running = tasks.begun
+    return progress
+  }
+
   /// A display that cannot be written is no reason to stop.
   func write(in state: FilePath) {
     try? DurableFile.write(

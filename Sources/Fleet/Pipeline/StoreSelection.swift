@@ -95,9 +95,12 @@ extension StoreSelection.Pattern {
 }
 
 extension StoreSelection {
-  /// The paths of a list: one a line, or parted by zero bytes. Empty ones are left out.
+  /// The paths of a list: one a line, or parted by zero bytes. Empty ones are left out, and so is the byte order
+  /// mark that editors of other systems put before a text.
   package static func paths(in bytes: [UInt8], partedByZero: Bool) throws -> [String] {
-    try bytes.split(separator: partedByZero ? 0 : UInt8(ascii: "\n")).compactMap { line in
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    let list = bytes[(bytes.starts(with: mark) ? mark.count : 0)...]
+    return try list.split(separator: partedByZero ? 0 : UInt8(ascii: "\n")).compactMap { line in
       var line = line
       if !partedByZero, line.last == UInt8(ascii: "\r") { line.removeLast() }
       if line.isEmpty { return nil }
