@@ -48,6 +48,14 @@ struct `A store whose group a run cannot keep` {
     #expect(rollback.messages.contains("belongs to group 12345"), "\(rollback.messages)")
   }
 
+  @Test func `is what doctor warns of, and not where it can be kept`() throws {
+    let warning = "stores of groups that this user is not in"
+    #expect(try godwit("doctor", folder.url.path).output.contains(warning))
+    let member = Self.wrapper.dropLast() + ["--groups=\(Self.group)"]
+    let doctor = try Godwit.run(["doctor", folder.url.path], wrapper: Array(member))
+    #expect(!doctor.output.contains(warning) && !doctor.output.contains("stores of other users"))
+  }
+
   @Test func `is named in its result, with attributes that are lost`() throws {
     // cap_net_raw, version 2: see capabilities(7).
     let value: [UInt8] = [0, 0, 0, 2, 0, 32, 0, 0] + [UInt8](repeating: 0, count: 12)
