@@ -72,7 +72,7 @@ struct ControlCommand: ParsableCommand {
     case .limit: for limit in limits { try Self.apply(limit, to: &control) }
     case .status:
       let places = PipelinePlaces(pipeline, state: state)
-      let others = places.isInUse ? nil : try PipelineStatus(pipeline, places).cluster
+      let others = try places.isInUse ? nil : PipelineStatus(pipeline, places).cluster
       return show(RunProgress.read(in: state), pipeline, leftTo: others)
     }
     try control.write(in: state)
