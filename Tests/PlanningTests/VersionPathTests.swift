@@ -45,6 +45,16 @@ private func places(_ path: VersionPath) -> [[Int]] {
     #expect(found.steps == [.init(source: 0, destination: 3, mappings: [1, 2])])
   }
 
+  /// Its hashes tell only of the entities that it names.
+  @Test func `takes a mapping model for the part of the way that it fits`() {
+    let both = path(3, [[0, 1]: .mapped([0]), [1, 2]: .mapped([1]), [0, 2]: .mapped([0])])
+    #expect(places(both) == [[0, 1], [1, 2]])
+    let first = path(3, [[0, 1]: .mapped([0]), [0, 2]: .mapped([0])])
+    #expect(places(first) == [[0, 1], [1, 2]])
+    let last = path(3, [[0, 1]: no, [1, 2]: .mapped([0]), [0, 2]: .mapped([0])])
+    #expect(places(last) == [[0, 2]])
+  }
+
   @Test func `prefers mapping models among paths of equal length`() {
     let found = path(4, [[0, 2]: yes, [1, 3]: .mapped([0]), [0, 3]: lossy])
     #expect(places(found) == [[0, 1], [1, 3]])

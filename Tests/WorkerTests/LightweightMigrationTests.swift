@@ -264,15 +264,18 @@ import Testing
     }
   }
 
-  @Test func `says what to do about a virtual table of an application`() throws {
+  @Test(arguments: [("places", "rtree(id, low, high)"), ("ZPLACES", "fts5(title)")])
+  func `says what to do about a virtual table of an application`(
+    name: String, module: String
+  ) throws {
     let fixture = try MigrationFixture(
       from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))],
-      rows: "CREATE VIRTUAL TABLE places USING rtree(id, low, high)")
+      rows: "CREATE VIRTUAL TABLE \(name) USING \(module)")
     #expect {
       _ = try fixture.outcome()
     } throws: {
       let message = "\($0)"
-      return message.contains("virtual table places") && message.contains("Drop it in a copy")
+      return message.contains("virtual table \(name)") && message.contains("Drop it in a copy")
     }
   }
 }

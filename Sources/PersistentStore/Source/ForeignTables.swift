@@ -23,17 +23,18 @@ package struct ForeignTable: Sendable, Equatable {
 
 extension SourceStore {
   /// Every table whose name does not begin with `Z`, SQLite's own left out, in the order of the
-  /// schema.
+  /// schema; and virtual ones with any name that are no R-trees, which Core Data makes none of.
   ///
   /// - Throws: `SQLiteError`.
   package func foreignTables() throws -> [ForeignTable] {
     try schemaObjects.compactMap { object in
-      guard object.kind == .table, let sql = object.sql, Self.isForeign(object.name) else {
-        return nil
-      }
+      guard object.kind == .table, let sql = object.sql else { return nil }
+      let shape = try connection.shape(of: object.name)
+      let isForeign =
+        Self.isForeign(object.name) || shape?.kind == "virtual" && !isRTree(object.name)
+      guard isForeign else { return nil }
       let names = columns(of: object.name).map(\.name)
       let taken = Set(names.map { LayoutProblem.folded($0) })
-      let shape = try connection.shape(of: object.name)
       let isVirtual = shape?.kind == "virtual" || shape?.kind == "shadow"
       let rowIDName =
         shape?.isWithoutRowID == false && names.count < LayoutProblem.mostColumns
@@ -43,6 +44,12 @@ extension SourceStore {
         indexes: schemaObjects.filter { $0.kind == .index && $0.table.isSameName(as: object.name) }
           .compactMap(\.sql))
     }
+  }
+
+  /// Whether a virtual table has what an R-tree keeps its data in. What it holds can be made again of rows.
+  /// Source: https://sqlite.org/rtree.html §3.1.
+  private func isRTree(_ table: String) -> Bool {
+    ["_node", "_parent", "_rowid"].allSatisfy { hasTable(table + $0) }
   }
 
   /// What of the store's schema is neither the model's nor a table with rows of its own, and therefore

@@ -2,10 +2,10 @@
 /// that loses nothing.
 ///
 /// Versions are numbers in an order that somebody gave; a path only goes forward. A step that
-/// somebody wrote a mapping model for is never jumped over by an inferred one, and an inferred
-/// step over several versions is taken only where the steps between would come to the same. Where
-/// no such path is left, a long inferred step replaces steps that cannot be taken at all, and
-/// says so (``Step/replacesImpossible``).
+/// somebody wrote a mapping model for is never jumped over by an inferred one, nor by one whose mapping model
+/// is for a part of the way as well, where other steps lead through. An inferred step over several versions
+/// is taken only where the steps between would come to the same. Where no such path is left, a long inferred
+/// step replaces steps that cannot be taken at all, and says so (``Step/replacesImpossible``).
 ///
 /// Source: `core-data-migration.md` §6.1.
 package struct VersionPath: Sendable, Equatable {
@@ -91,17 +91,24 @@ extension VersionPath {
       self.source = source
       self.destination = destination
     }
+
+    func isWithin(_ source: Int, _ destination: Int) -> Bool {
+      self.source >= source && self.destination <= destination
+    }
   }
 
   private struct Cost: Comparable {
     /// Versions that are jumped over for want of a way through them.
     var replaced: Int
+    /// Mapped steps over versions whose mapping model is for a part of the way as well: what else was written for
+    /// that way would be left out.
+    var tooLong: Int
     var steps: Int
     /// Inferred steps: of two equally long paths, the one that more people wrote down.
     var inferred: Int
 
     static func < (a: Cost, b: Cost) -> Bool {
-      (a.replaced, a.steps, a.inferred) < (b.replaced, b.steps, b.inferred)
+      (a.replaced, a.tooLong, a.steps, a.inferred) < (b.replaced, b.tooLong, b.steps, b.inferred)
     }
   }
 
@@ -113,7 +120,7 @@ extension VersionPath {
     /// circles.
     func steps() -> [Step] {
       var best: [(cost: Cost, path: [Step])?] = Array(repeating: nil, count: count)
-      best[0] = (Cost(replaced: 0, steps: 0, inferred: 0), [])
+      best[0] = (Cost(replaced: 0, tooLong: 0, steps: 0, inferred: 0), [])
       for destination in 1..<count {
         for source in 0..<destination {
           guard let (before, path) = best[source], let step = step(source, destination) else {
@@ -123,7 +130,8 @@ extension VersionPath {
           let cost = Cost(
             replaced: before.replaced
               + (step.replacesImpossible ? destination - source - 1 : 0),
-            steps: before.steps + 1, inferred: before.inferred + (isInferred ? 1 : 0))
+            tooLong: before.tooLong + (isTooLong(step) ? 1 : 0), steps: before.steps + 1,
+            inferred: before.inferred + (isInferred ? 1 : 0))
           if let known = best[destination], known.cost <= cost { continue }
           best[destination] = (cost, path + [step])
         }
@@ -150,8 +158,21 @@ extension VersionPath {
     private func isMapped(within source: Int, _ destination: Int) -> Bool {
       edges.contains { place, edge in
         guard case .mapped = edge else { return false }
-        return place.source >= source && place.destination <= destination
+        return place.isWithin(source, destination)
       }
+    }
+
+    /// The hashes of a mapping model tell only of the entities that it names: it fits a longer way, too, when
+    /// the versions after its own change none of those.
+    private func isTooLong(_ step: Step) -> Bool {
+      !step.mappings.isEmpty
+        && edges.contains { place, edge in
+          guard case .mapped(let files) = edge, place != Place(step.source, step.destination) else {
+            return false
+          }
+          return place.isWithin(step.source, step.destination)
+            && !Set(files).isDisjoint(with: step.mappings)
+        }
     }
 
     /// Steps between neighbours lead the whole way.
