@@ -74,6 +74,7 @@ struct BundleManifest: Sendable {
 
   /// The stage of one store that an array performs.
   struct UnitWork: Codable, Sendable, Equatable {
+    /// The pipeline's, whatever copy of it is read.
     var store: String
     var stage: Stage
     var runDirectory: String

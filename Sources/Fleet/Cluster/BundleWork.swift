@@ -26,10 +26,10 @@ package struct BundleWork: Sendable {
     case stopped
   }
 
-  private let manifest: BundleManifest
-  private let index: Int
-  private let folder: BundleFolder
-  private let attempt: String
+  let manifest: BundleManifest
+  let index: Int
+  let folder: BundleFolder
+  let attempt: String
   private let sink = EventSink()
 
   /// The pipeline's file, which the manifest is of.
@@ -113,7 +113,7 @@ package struct BundleWork: Sendable {
         isWhole = true
         break
       }
-      isWhole = try await perform(units, run)
+      isWhole = try await perform(units, run) { PipelineRun.Setting.loss(lease, permit) }
     }
     _ = try? DurableFile.removeIfPresent(paceFile, surviving: .processCrash)
     guard try lease.isCurrent else { return .elsewhere }
@@ -184,7 +184,7 @@ extension BundleWork {
     )
   }
 
-  private func share(_ bytesPerSecond: Int64?) -> Int64? {
+  func share(_ bytesPerSecond: Int64?) -> Int64? {
     bytesPerSecond.map { max(1, $0 / Int64(max(1, manifest.header.slots))) }
   }
 
@@ -239,57 +239,17 @@ extension BundleWork {
   private func look(
     _ flow: inout RunFlow, _ run: PipelineRun, _ setting: PipelineRun.Setting
   ) {
-    flow.look(at: Date().timeIntervalSince1970, loss: setting.loss)
+    look(&flow, run, loss: setting.loss)
+    setting.isPaused.isSet = flow.control.isPaused
+  }
+
+  func look(_ flow: inout RunFlow, _ run: PipelineRun, loss: RunFlow.Stop?) {
+    flow.look(at: Date().timeIntervalSince1970, loss: loss)
     var control = (try? RunControl.read(in: run.state)) ?? flow.control
     // That is the number of the whole run's.
     control.workers = nil
     guard flow.take(control) else { return }
-    setting.isPaused.isSet = flow.control.isPaused
     try? Pace.set(flow.control.isPaused ? 0 : share(flow.ioBytesPerSecond), in: paceFile)
-  }
-}
-
-// Units of one store.
-extension BundleWork {
-  /// Performs units of a stage; what counts as done is their checkpoints.
-  ///
-  /// - Returns: Whether the bundle is finished: also where a unit cannot be performed, which the
-  ///   store's own process finds out again.
-  private func perform(_ units: [Int], _ run: PipelineRun) async throws -> Bool {
-    guard let work = manifest.header.units else { return true }
-    let store = FoundStore(path: FilePath(work.store), root: "/", bytes: 0)
-    let directory = RunDirectory(FilePath(work.runDirectory))
-    guard directory.path.lexicallyNormalized().starts(with: run.directory(of: store).path) else {
-      throw ClusterError.badManifest(
-        path: manifest.path.string,
-        reason: "\(directory.path) is not the run directory of \(work.store)")
-    }
-    let finished = try directory.finished(work.stage)
-    let tasks = units.filter { !finished.contains($0) }
-      .map { WorkerTask(stage: work.stage, unit: $0) }
-    if tasks.isEmpty { return true }
-    try Pace.set(share(run.pipeline.limits.ioBytesPerSecond), in: paceFile)
-    var pool = run.pool
-    pool.workerCount = manifest.header.workers
-    pool.arguments = ["worker", "--pace", paceFile.string]
-    let log = try GroupedLog(at: folder.results(index, attempt))
-    defer { log.close() }
-    do {
-      try await WorkerPool.serving(pool, run: directory.path) { workers in
-        for try await finished in await workers.perform(tasks) {
-          try Task.checkCancellation()
-          // For whoever looks how far it is: the checkpoint is on the disk.
-          try await log.append(JSONLine.text(of: BundleLine(unit: finished)), isLasting: false)
-        }
-        try Task.checkCancellation()
-      }
-      return true
-    } catch let error as FleetError {
-      if case .task = error { return true }
-      throw error
-    } catch is CancellationError {
-      return false
-    }
   }
 }
 

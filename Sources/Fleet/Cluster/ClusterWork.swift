@@ -34,10 +34,12 @@ struct ClusterWork {
   private var lastNumber = 0
 
   private struct HandOut: Hashable {
-    var store: FilePath
+    var directory: FilePath
     var stage: Stage
 
-    init(_ work: BundleManifest.UnitWork) { (store, stage) = (work.path, work.stage) }
+    init(_ work: BundleManifest.UnitWork) {
+      (directory, stage) = (FilePath(work.runDirectory), work.stage)
+    }
   }
 
   init(
@@ -257,12 +259,15 @@ extension ClusterWork {
   ) throws {
     waitingForUnits[store.path] = store
     owned.insert(store.path)
+    // A step of a chain, and a snapshot, are read from files that lie elsewhere.
+    var work = handedOut.work
+    work.store = store.path.string
     // An earlier start has cut them already.
-    guard !arrays.contains(where: { $0.header.units == handedOut.work }) else { return }
-    handOuts[HandOut(handedOut.work), default: 0] += 1
+    guard !arrays.contains(where: { $0.header.units == work }) else { return }
+    handOuts[HandOut(work), default: 0] += 1
     let bundles = cutter.bundles(
       units: handedOut.units, shardBytes: run.template.shardBytes)
-    try write(bundles.map { .units($0) }, wave: wave) { $0.units = handedOut.work }
+    try write(bundles.map { .units($0) }, wave: wave) { $0.units = work }
   }
 
   /// Asks the scheduler, and by what it answered finds what got lost: ``submitWaiting(isHeld:)`` submits

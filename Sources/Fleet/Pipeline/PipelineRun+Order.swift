@@ -26,7 +26,9 @@ extension PipelineRun {
     var isLost: Bool { loss != nil }
 
     /// The same, with how it was lost.
-    var loss: RunFlow.Stop? {
+    var loss: RunFlow.Stop? { Self.loss(lease, permit) }
+
+    static func loss(_ lease: HeldLease, _ permit: LeaseToken?) -> RunFlow.Stop? {
       let lost =
         (try? lease.isCurrent) == false
         ? lease.token : (try? permit?.isCurrent) == false ? permit : nil
