@@ -144,8 +144,14 @@ struct RunCommand: AsyncParsableCommand {
     options.isFresh = fresh
     (options.engine, options.isDetached) = (engine, detach)
     options.plan = try plan.map { try PlannedStores(file: FilePath($0)) }
-    let log = try log.map {
-      try RunLog(path: $0, form: logFormat ?? .logfmt, pipeline: pipeline.name)
+    let log = try log.flatMap {
+      do {
+        return try RunLog(path: $0, form: logFormat ?? .logfmt, pipeline: pipeline.name)
+      } catch  where followerToken != nil {
+        // Another machine need not have the folder, and nobody sees why the run is not brought to its end.
+        Output.say("warning: \(error)")
+        return nil
+      }
     }
     var run = PipelineRun(
       pipeline, request,
@@ -213,6 +219,10 @@ extension RunCommand {
     if let state { words += ["--state", FilePath(state).absolute.string] }
     if let workers { words += ["--workers", "\(workers)"] }
     if let losses { words += ["--losses", losses.rawValue] }
+    if let log {
+      words += ["--log", log == LogSink.journal ? log : FilePath(log).absolute.string]
+    }
+    if let logFormat { words += ["--log-format", logFormat.rawValue] }
     if storeIsOffline { words.append("--store-is-offline") }
     for pattern in selection.only { words += ["--only", pattern] }
     return words

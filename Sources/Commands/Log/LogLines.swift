@@ -19,6 +19,9 @@ enum LogForm: String, CaseIterable, Sendable, ExpressibleByArgument {
 /// Log lines in a file, or in systemd's journal. A line that cannot be written is dropped, and the first
 /// such failure is kept: a log never ends a run.
 final class LogSink: Sendable {
+  /// What is given for a path where systemd's journal is meant.
+  static let journal = "journal"
+
   private enum Place {
     case file(FileDescriptor)
     case journal(FileDescriptor)
@@ -37,8 +40,8 @@ final class LogSink: Sendable {
   ///   where there is no journal.
   init(path: String, form: LogForm) throws {
     self.form = form
-    if path == "journal" {
-      place = .journal(try Self.journal())
+    if path == Self.journal {
+      place = .journal(try Self.openJournal())
     } else {
       try NewFilePlace(FilePath(path)).check()
       do {
@@ -166,7 +169,7 @@ extension LogSink {
     return text
   }
 
-  private static func journal() throws -> FileDescriptor {
+  private static func openJournal() throws -> FileDescriptor {
     let path = "/run/systemd/journal/socket"
     func failed(_ number: Int32) -> CommandError {
       CommandError(

@@ -56,7 +56,8 @@ struct RunLog: Sendable {
 
   func end(_ summary: PipelineSummary, exitCode: Int32) {
     logger.log(
-      level: exitCode == 0 ? .info : .warning, "run ended",
+      level: exitCode == 0 ? .info : .warning,
+      summary.detached == true ? "run detached" : "run ended",
       metadata: [
         "run": "\(summary.run ?? "")", "exit-code": "\(exitCode)", "found": "\(summary.found)",
         "migrated": "\(summary.migrated)", "same-model": "\(summary.sameModel)",

@@ -52,7 +52,12 @@ struct ClusterWork {
     self.lease = lease
     self.limits = limits
     questions = SchedulerQuestions(
-      scheduler, lease: { try lease.requireCurrent() }, observe: run.observe)
+      scheduler,
+      // A question that has no answer yet keeps nobody from the state folder once this start has ended.
+      lease: { [weak lease, path = lease.token.path] in
+        guard let lease else { throw DurabilityError.locked(FilePath(path)) }
+        try lease.requireCurrent()
+      }, observe: run.observe)
     cutter = BundleCutter(run.pipeline.cluster, slots: limits.slots)
     template = BundleManifest.Header(
       name: "", pipeline: run.pipeline.file.absolute.string, state: run.clusterState.string,

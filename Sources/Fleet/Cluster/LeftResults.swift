@@ -58,4 +58,20 @@ struct LeftResults {
       }
     }
   }
+
+  /// The states in which tasks have left the pipeline's stores. What cannot be read has left none.
+  ///
+  /// - Parameter settings: ``PipelineRun/settingsDigest()``.
+  func finalIdentities(settings: String) -> [FilePath: String] {
+    var identities: [FilePath: String] = [:]
+    for folder in folders {
+      guard let array = try? ClusterArray(at: folder), array.header.settings == settings,
+        let results = try? folder.lastingResults()
+      else { continue }
+      for line in results.map(array.header.placed) {
+        identities[FilePath(line.store)] = line.end.finalIdentity
+      }
+    }
+    return identities
+  }
 }

@@ -63,12 +63,20 @@ extension PipelineRun {
   func checkPlan(
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
   ) throws {
+    var left: [FilePath: String]?
     try options.plan?.check(
       findings.stores, settings: planSettings(settings), isWhole: options.selection.isAll
     ) { store, identity in
-      guard let known = ledger.entry(of: store.path) else { return false }
       // What an earlier start, or run, of the same settings has left needs no other plan.
-      return known.settings == settings && known.finalIdentity == identity
+      if let known = ledger.entry(of: store.path), known.settings == settings,
+        known.finalIdentity == identity
+      {
+        return true
+      }
+      // Nor does what its tasks have, and no start has taken over.
+      let own = left ?? (try? LeftResults(of: places))?.finalIdentities(settings: settings) ?? [:]
+      left = own
+      return own[store.path] == identity
     }
   }
 
