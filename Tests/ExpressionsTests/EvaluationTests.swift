@@ -127,6 +127,12 @@ private func holds(_ text: String) throws -> Bool {
       ("CAST('https://e.com/a/?q=a%26b%3D1#x%2520y', 'NSURL').query", .string("q=a%26b%3D1")),
       ("CAST('https://e.com/a/?q=a%26b%3D1#x%2520y', 'NSURL').fragment", .string("x%2520y")),
       ("CAST('https://e.com/a%20b/?q', 'NSURL').path", .string("/a b")),
+      ("CAST('http://e.com/a b', 'NSURL').absoluteString", .string("http://e.com/a%20b")),
+      ("godwit.url('<none>').absoluteString", .string("%3Cnone%3E")),
+      // The first is `NSDate.distantPast`; between the others lies the change of calendars.
+      ("CAST(CAST(-63114076800, 'NSDate'), 'NSString')", .string("0001-01-01 00:00:00 +0000")),
+      ("godwit.string(CAST(-13197600001, 'NSDate'))", .string("1582-10-04 23:59:59 +0000")),
+      ("godwit.string(CAST(-13197600000, 'NSDate'))", .string("1582-10-15 00:00:00 +0000")),
       ("CAST('https://e.com/', 'NSURL').path", .string("/")),
       ("CAST('mailto:a@b.c', 'NSURL').path", .null),
       (

@@ -92,11 +92,10 @@ enum Casting {
     return .uuid(uuid)
   }
 
+  /// As `URL(string:)` makes one since iOS 17: what a URI cannot have is percent-encoded.
   static func url(_ text: String) throws(EvaluationProblem) -> ExpressionValue {
-    guard !text.isEmpty, URLComponents(string: text) != nil else {
-      throw .notConvertible(to: "a URI")
-    }
-    return .url(text)
+    guard let url = URL(string: text) else { throw .notConvertible(to: "a URI") }
+    return .url(url.absoluteString)
   }
 
   /// Cut toward zero; nil outside the range, and for what is not a number.

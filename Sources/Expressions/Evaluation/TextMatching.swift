@@ -166,28 +166,52 @@ final class DateTexts {
     return made
   }
 
+  /// 1582-10-15, in days since 1970-01-01: dates before are Julian ones, as a formatter has them.
+  private static let firstGregorianDay: Int64 = -141_427
+
+  private static func gregorianDate(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    // By eras of 400 years that begin in March.
+    let shifted = day + 719_468
+    let era = flooredQuotient(shifted, 146_097)
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    return date(year: yearOfEra + era * 400, dayFromMarch: dayOfYear)
+  }
+
+  private static func julianDate(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    // By four years that begin in March.
+    let shifted = day + 719_470
+    let era = flooredQuotient(shifted, 1_461)
+    let dayOfEra = shifted - era * 1_461
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460) / 365
+    return date(year: yearOfEra + era * 4, dayFromMarch: dayOfEra - 365 * yearOfEra)
+  }
+
+  private static func date(year: Int64, dayFromMarch day: Int64) -> (Int64, Int64, Int64) {
+    let month = (5 * day + 2) / 153
+    let civilMonth = month < 10 ? month + 3 : month - 9
+    return (year + (civilMonth <= 2 ? 1 : 0), civilMonth, day - (153 * month + 2) / 5 + 1)
+  }
+
+  private static func flooredQuotient(_ a: Int64, _ b: Int64) -> Int64 {
+    a >= 0 ? a / b : (a - b + 1) / b
+  }
+
   /// `2001-01-01 00:00:00 +0000`; nil for dates far outside the calendar.
   static func description(of seconds: Double) -> String? {
     guard abs(seconds) < farthest else { return nil }
     let whole = Int64((seconds + referenceDate).rounded(.down))
-    let days = whole >= 0 ? whole / 86_400 : (whole - 86_399) / 86_400
+    let days = flooredQuotient(whole, 86_400)
     let second = whole - days * 86_400
-    // Days to a civil date, by eras of 400 years that begin in March.
-    let shifted = days + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let day = shifted - era * 146_097
-    let yearOfEra = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365
-    let dayOfYear = day - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let month = (5 * dayOfYear + 2) / 153
-    let dayOfMonth = dayOfYear - (153 * month + 2) / 5 + 1
-    let civilMonth = month < 10 ? month + 3 : month - 9
-    let year = yearOfEra + era * 400 + (civilMonth <= 2 ? 1 : 0)
+    let (year, month, dayOfMonth) =
+      days < firstGregorianDay ? julianDate(ofDay: days) : gregorianDate(ofDay: days)
     func padded(_ value: Int64, _ width: Int) -> String {
       let digits = String(value.magnitude)
       return (value < 0 ? "-" : "")
         + String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
-    let date = [padded(year, 4), padded(civilMonth, 2), padded(dayOfMonth, 2)]
+    let date = [padded(year, 4), padded(month, 2), padded(dayOfMonth, 2)]
     let time = [second / 3_600, second / 60 % 60, second % 60].map { padded($0, 2) }
     return date.joined(separator: "-") + " " + time.joined(separator: ":") + " +0000"
   }
