@@ -41,6 +41,8 @@ final class BundleBooks: StoreBooks {
     try await write(result, facts, isLasting: result.verdict != .sameModel)
   }
 
+  func recall(_ failure: MigrationResult, _ known: PipelineLedger.Entry) {}
+
   // Another attempt looks again.
   func keep(_ entry: PipelineLedger.Entry) async throws {}
 

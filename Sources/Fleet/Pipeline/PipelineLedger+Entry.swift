@@ -34,6 +34,8 @@ extension PipelineLedger {
     var notes: [String]?
     /// How often it failed in the run; nil for once.
     var failures: Int?
+    /// Of a failure: whether what is amiss is not in the store, so that it is not counted; nil for no.
+    var passes: Bool?
     /// Of a failure: ``StoreFacts/mark``, and ``PipelineLedger/ended``.
     var mark: String?
     var ended: Int?

@@ -101,6 +101,7 @@ extension PipelineRun {
       return output
     }
     if let known = books.entry(of: store.path), let failure = failure(known, books) {
+      books.recall(failure, known)
       return Outcome(store: store, result: failure)
     }
     if let known = books.quarantine(of: store.path) {

@@ -163,13 +163,15 @@ package struct PipelineRun: Sendable {
     } catch {
       await setting.hosts.close()
       ledger.close()
-      history.close()
+      // On a cluster the next start goes on with this one, and counts them.
+      history.close(countsFailures: options.engine == .local)
       await submitAgain(after: error)
       throw error
     }
     await setting.hosts.close()
     ledger.close()
-    history.close(countsFailures: summary.stopped != RunFlow.Stop.budgetWord)
+    history.close(
+      countsFailures: summary.stopped != RunFlow.Stop.budgetWord && summary.detached != true)
     summary.seconds = (ContinuousClock.now - begin).inSeconds
     guard try lease.isCurrent else {
       await takeRest(findings.stores, setting, &summary)

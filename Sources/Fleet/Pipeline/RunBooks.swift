@@ -82,6 +82,8 @@ protocol StoreBooks: Sendable {
   func keep(_ entry: PipelineLedger.Entry) async throws
   /// Likewise of a snapshot.
   func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws
+  /// A store failed in an earlier start of the run, which left counting it to this one.
+  func recall(_ failure: MigrationResult, _ known: PipelineLedger.Entry)
   /// Adds what is found out again if it is lost.
   func add(_ result: MigrationResult, _ facts: StoreFacts)
 }
@@ -137,6 +139,7 @@ struct Books: StoreBooks {
     entry.time = facts.ended ?? entry.time
     if result.isFailure {
       (entry.mark, entry.ended) = (facts.mark, ledger.ended)
+      if case .passing = outcome(result, facts) { entry.passes = true }
       if let earlier = ledger.entry(of: facts.store.path), earlier.run == run {
         entry.failures = (earlier.failures ?? 1) + 1
       }
@@ -165,6 +168,13 @@ struct Books: StoreBooks {
     let ended = facts.ended ?? Date().timeIntervalSince1970
     history.add(
       LedgerAttempt(result, facts, run: run, ended: ended), nil, outcome(result, facts))
+  }
+
+  func recall(_ failure: MigrationResult, _ known: PipelineLedger.Entry) {
+    guard known.passes != true else { return }
+    let outcome = RunHistory.Outcome(
+      failure, mark: known.mark ?? "", settings: quarantineSettings)
+    history.recall(outcome, of: FilePath(known.store), at: known.time)
   }
 
   private func outcome(_ result: MigrationResult, _ facts: StoreFacts) -> RunHistory.Outcome {

@@ -249,16 +249,20 @@ final class RunHistory: Sendable {
   }
 
   private func countFailures(_ items: [Item]) {
+    for item in items {
+      recall(item.outcome, of: FilePath(item.attempt.store), at: item.attempt.ended)
+    }
+  }
+
+  /// What became of a store counts at the end of this start, and is written down already.
+  func recall(_ outcome: Outcome, of store: FilePath, at time: Double) {
     state.withLock { state in
-      for item in items {
-        let store = FilePath(item.attempt.store)
-        switch item.outcome {
-        case .well: state.failures[store] = nil
-        case .failed(let reason, let mark, let settings):
-          state.failures[store] = Failure(
-            reason: reason, mark: mark, settings: settings, time: item.attempt.ended)
-        case .passing: break
-        }
+      switch outcome {
+      case .well: state.failures[store] = nil
+      case .failed(let reason, let mark, let settings):
+        state.failures[store] = Failure(
+          reason: reason, mark: mark, settings: settings, time: time)
+      case .passing: break
       }
     }
   }
