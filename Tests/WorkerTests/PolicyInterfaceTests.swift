@@ -263,5 +263,10 @@ private final class MuddlingPolicy: EntityMigrationPolicy {
       texts == [
         "A name is blank. Correct it in the application.", "broken", "Shop 7", "No shelf. It fell.",
       ])
+    // It has to fit into the messages of workers.
+    let long = NSError(
+      domain: "Shop", code: 7,
+      userInfo: [NSLocalizedDescriptionKey: String(repeating: "x", count: 3_000_000)])
+    #expect(long.ownDescription.hasSuffix("x… (2983616 bytes more)"))
   }
 }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GodwitObjectModel
 
 // What policies tell each other goes through files, from stage to stage.
@@ -36,7 +37,8 @@ extension ExpressionValue: Codable {
       }
       self = .decimal(decimal)
     case .string: self = .string(try value(String.self))
-    case .data: self = .data(try value([UInt8].self))
+    // As Base64.
+    case .data: self = .data([UInt8](try value(Data.self)))
     case .uuid:
       guard let uuid = UUIDBytes(text: try value(String.self)) else { throw damaged("UUID") }
       self = .uuid(uuid)
@@ -69,7 +71,7 @@ extension ExpressionValue: Codable {
     case .date(let value): try put(.date, value.bitPattern)
     case .decimal(let value): try put(.decimal, value.description)
     case .string(let value): try put(.string, value)
-    case .data(let value): try put(.data, value)
+    case .data(let value): try put(.data, Data(value))
     case .uuid(let value): try put(.uuid, value.text)
     case .url(let value): try put(.url, value)
     case .object(let object):
