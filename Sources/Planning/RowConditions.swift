@@ -166,9 +166,10 @@ struct RowConditions {
   }
 
   /// Pairs of a relationship whose inverse decides and does not have them: two relationships of the
-  /// source that become inverses of each other.
+  /// source that become inverses of each other. A pair that two inverses have counts once.
   private func unusedPairs() throws -> [Loss] {
     var losses: [Loss] = []
+    var counted: [[NameKey]: String] = [:]
     for entity in context.destination.hierarchy.order {
       for property in context.destination.hierarchy[entity]?.properties ?? []
       where property.isStored {
@@ -178,16 +179,26 @@ struct RowConditions {
         for part in pairs.unusedParts where !part.isSwapped {
           let unused = PairSet.edges(context.parts([part], of: pairs)) { _ in "1" }
           let kept = context.pairSet(of: relationship, declaredBy: entity).kept { _ in "1" }
-          let dropped = "SELECT o AS key, t FROM (\(unused)) EXCEPT SELECT o, t FROM (\(kept))"
+          var dropped = "SELECT o AS key, t FROM (\(unused)) EXCEPT SELECT o, t FROM (\(kept))"
+          let old = part.source
+          let own = [NameKey(old.entity.rawValue), NameKey(old.relationship.name)]
+          if let inverse = context.source.inverse(of: old.relationship) {
+            let other = [NameKey(inverse.entity.rawValue), NameKey(inverse.relationship.name)]
+            if other == own {
+              dropped = "SELECT DISTINCT min(key, t) AS key, max(key, t) AS t FROM (\(dropped))"
+            } else if let seen = counted[other] {
+              dropped = "SELECT key, t FROM (\(dropped)) EXCEPT SELECT t, key FROM (\(seen))"
+            }
+          }
+          counted[own] = dropped
           let count = try number("SELECT count(*) FROM (\(dropped))")
           guard count > 0 else { continue }
           losses.append(
             Loss(
-              .relationship, entity: part.source.entity.rawValue,
-              property: part.source.relationship.name, count: count,
-              primaryKeys: try keys(dropped),
+              .relationship, entity: old.entity.rawValue, property: old.relationship.name,
+              count: count, primaryKeys: try keys(dropped),
               message: "\(entity).\(relationship.name) takes the references of its inverse; "
-                + "those that only \(part.source.entity).\(part.source.relationship.name) has are "
+                + "those that only \(old.entity).\(old.relationship.name) has are "
                 + "dropped."))
         }
       }

@@ -18,7 +18,9 @@ extension SourceModelSearch.Found {
       throw PlanError.ambiguousConfiguration(names, version: version.name)
     }
     if let known = members[0] {
-      return Members(entities: try Self.requireWhole(known, configuration, version))
+      return Members(
+        entities: try Self.requireWhole(known, configuration, version),
+        note: try noteMoved(from: known, of: configuration, in: version))
     }
     // Without configurations there is but one way to open a store: with all entities.
     if version.model.configurations.isEmpty {
@@ -56,6 +58,24 @@ extension SourceModelSearch.Found {
         configuration, version: version.name, lacking: lacking)
     }
     return entities
+  }
+
+  /// Entities that the version has, and not in the configuration of that name.
+  private func noteMoved(
+    from entities: Set<EntityName>, of configuration: String, in version: ModelVersion
+  ) throws -> String? {
+    let moved = try Set(successors(in: version)).subtracting(entities).sorted()
+    guard !moved.isEmpty else { return nil }
+    return
+      "\(Loss.list(moved.map(\.rawValue))) of \(version.name) \(moved.count == 1 ? "is" : "are") not in its "
+      + "configuration \(configuration), which the store is of: objects that would go there are dropped."
+  }
+
+  /// What the store's entities become in another version, whatever its configurations have.
+  private func successors(in version: ModelVersion) throws -> [EntityName] {
+    let successors = InferredMapping(source: whole, destination: try version.hierarchy()).successors
+    let listed = configuration.flatMap { whole.model.configurations[$0] } ?? []
+    return listed.compactMap { successors[$0] }
   }
 
   /// Configurations of another version that have the successors of all the store's entities, and

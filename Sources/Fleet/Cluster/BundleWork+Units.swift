@@ -32,23 +32,34 @@ extension BundleWork {
       .map { WorkerTask(stage: work.stage, unit: $0) }
     if tasks.isEmpty { return true }
     try Pace.set(share(run.pipeline.limits.ioBytesPerSecond), in: paceFile)
-    var flow = RunFlow(
-      queue: StoreQueue(waves: [[store]], workerCount: manifest.header.workers) { _ in 1 },
-      limits: run.pipeline.limits, inUse: .skip, retries: false)
+    var flow = flow(of: store, run)
     look(&flow, run, loss: loss())
     guard flow.stop == nil else { return false }
-    return try await withThrowingTaskGroup(of: Bool.self) { [flow] group in
+    return try await withThrowingTaskGroup(of: Bool.self) { group in
       group.addTask { try await perform(tasks, run, in: directory) }
       group.addTask {
-        var flow = flow
-        while flow.stop == nil {
-          try await Task.sleep(for: .milliseconds(500))
-          look(&flow, run, loss: loss())
-        }
+        try await watch(store, run, loss: loss)
         return false
       }
       defer { group.cancelAll() }
       return try await group.next() ?? false
+    }
+  }
+
+  private func flow(of store: FoundStore, _ run: PipelineRun) -> RunFlow {
+    RunFlow(
+      queue: StoreQueue(waves: [[store]], workerCount: manifest.header.workers) { _ in 1 },
+      limits: run.pipeline.limits, inUse: .skip, retries: false)
+  }
+
+  /// Keeps to the window and to what the operator asks for. Returns when the work must stop.
+  private func watch(
+    _ store: FoundStore, _ run: PipelineRun, loss: @Sendable () -> RunFlow.Stop?
+  ) async throws {
+    var flow = flow(of: store, run)
+    while flow.stop == nil {
+      try await Task.sleep(for: .milliseconds(500))
+      look(&flow, run, loss: loss())
     }
   }
 
