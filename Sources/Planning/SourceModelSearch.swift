@@ -64,18 +64,20 @@ extension SourceModelSearch.Found {
   private func noteMoved(
     from entities: Set<EntityName>, of configuration: String, in version: ModelVersion
   ) throws -> String? {
-    let moved = try Set(successors(in: version)).subtracting(entities).sorted()
+    let moved = try successors(in: version).own.subtracting(entities).sorted()
     guard !moved.isEmpty else { return nil }
     return
       "\(Loss.list(moved.map(\.rawValue))) of \(version.name) \(moved.count == 1 ? "is" : "are") not in its "
       + "configuration \(configuration), which the store is of: objects that would go there are dropped."
   }
 
-  /// What the store's entities become in another version, whatever its configurations have.
-  private func successors(in version: ModelVersion) throws -> [EntityName] {
+  /// What entities become in another version, whatever its configurations have: all, and the store's own.
+  private func successors(
+    in version: ModelVersion
+  ) throws -> (all: Set<EntityName>, own: Set<EntityName>) {
     let successors = InferredMapping(source: whole, destination: try version.hierarchy()).successors
     let listed = configuration.flatMap { whole.model.configurations[$0] } ?? []
-    return listed.compactMap { successors[$0] }
+    return (Set(successors.values), Set(listed.compactMap { successors[$0] }))
   }
 
   /// Configurations of another version that have the successors of all the store's entities, and
@@ -83,13 +85,11 @@ extension SourceModelSearch.Found {
   private func renamedConfigurations(
     in version: ModelVersion
   ) throws -> [(name: String, entities: Set<EntityName>)] {
-    let successors = InferredMapping(source: whole, destination: try version.hierarchy()).successors
-    let listed = configuration.flatMap { whole.model.configurations[$0] } ?? []
-    let own = Set(listed.compactMap { successors[$0] })
+    let (all, own) = try successors(in: version)
     guard !own.isEmpty else { return [] }
     return version.model.configurations.sorted { $0.key.precedesInBytes($1.key) }
       .map { (name: $0.key, entities: Set($0.value)) }
-      .filter { $0.entities.intersection(successors.values) == own }
+      .filter { $0.entities.intersection(all) == own }
   }
 
   /// What of another version a store of one configuration becomes.

@@ -11,6 +11,8 @@ struct ClusterFollowing {
   var wave = -1
   /// Stores that have begun and have no result.
   var inFlight: Set<FilePath> = []
+  /// Those of them that are in no bundle: nothing is cut while the run is held.
+  var uncut: [FoundStore] = []
   /// Results of stores that have not begun.
   var early: [FilePath: PipelineRun.Outcome] = [:]
   /// Nothing, or the list would be thousands of paths.

@@ -163,7 +163,7 @@ extension PipelineRun {
     while !Task.isCancelled, flow.advance() || (flow.stop == nil && !work.isEmpty) {
       announceWave(&follow, flow)
       let held = flow.held(load: nil)
-      if held == nil { try await begin(&work, &flow, &follow, setting, &summary) }
+      try await begin(&work, &flow, &follow, setting, &summary, isHeld: held != nil)
       for submission in try await work.submitWaiting(isHeld: held != nil) {
         observe(.submitted(submission))
       }
@@ -172,7 +172,7 @@ extension PipelineRun {
       follow.tellStuck(work.report, held: work.heldByUnknown) { observe(.note($0)) }
       look(&flow, setting, isFirst: false)
       tell(flow, follow.running, held: held, summary, setting, work.report)
-      if options.isDetached, held == nil, !work.isEmpty, work.isSubmitted { break }
+      if options.isDetached, follow.uncut.isEmpty, !work.isEmpty, work.isSubmitted { break }
       if isIdle { try? await Task.sleep(for: follow.pause) }
       // What comes next changes what a successor may have in hand.
       if let loss = setting.loss { flow.look(at: 0, loss: loss) }
@@ -190,26 +190,26 @@ extension PipelineRun {
   }
 
   /// Begins what may: stores for which nothing is to be done come to their end, the others are cut into
-  /// bundles.
+  /// bundles, unless the run is held.
   private func begin(
     _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
-    _ setting: Setting, _ summary: inout PipelineSummary
+    _ setting: Setting, _ summary: inout PipelineSummary, isHeld: Bool
   ) async throws {
     var stores: [FoundStore] = []
     let now = SteadyClock.seconds
     while let (store, _) = flow.next(at: now) { stores.append(store) }
-    guard !stores.isEmpty else { return }
     let outcomes = await sideBySide(stores) { settled($0, setting) }
-    var left: [FoundStore] = []
     for (store, outcome) in zip(stores, outcomes) {
       if let outcome = outcome ?? follow.early.removeValue(forKey: store.path) {
         take(outcome, &flow, setting, &summary)
       } else {
         follow.inFlight.insert(store.path)
-        if !work.owns(store) { left.append(store) }
+        if !work.owns(store) { follow.uncut.append(store) }
       }
     }
-    work = try await adding(left, to: work, wave: flow.queue.wave)
+    guard !isHeld, !follow.uncut.isEmpty else { return }
+    work = try await adding(follow.uncut, to: work, wave: flow.queue.wave)
+    follow.uncut = []
   }
 
   private func adding(
