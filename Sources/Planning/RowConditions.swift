@@ -182,7 +182,7 @@ struct RowConditions {
           var dropped = "SELECT o AS key, t FROM (\(unused)) EXCEPT SELECT o, t FROM (\(kept))"
           let old = part.source
           let own = [NameKey(old.entity.rawValue), NameKey(old.relationship.name)]
-          if let inverse = context.source.inverse(of: old.relationship) {
+          if let inverse = context.source.hierarchy.inverse(of: old.relationship) {
             let other = [NameKey(inverse.entity.rawValue), NameKey(inverse.relationship.name)]
             if other == own {
               dropped = "SELECT DISTINCT min(key, t) AS key, max(key, t) AS t FROM (\(dropped))"
