@@ -1,4 +1,5 @@
 import Foundation
+import GodwitExpressions
 
 /// ICU's regular expressions, as the model editor's patterns are.
 package enum RegularExpression {
@@ -14,9 +15,7 @@ package enum RegularExpression {
   /// A test whether a pattern matches a whole text, which gives nil where that takes too long to tell; nil for
   /// a pattern that is none.
   package static func matcher(_ pattern: String) -> ((String) -> Bool?)? {
-    guard let expression = try? NSRegularExpression(pattern: "^(?:\(pattern))\\z") else {
-      return nil
-    }
+    guard let expression = NSRegularExpression.whole(pattern) else { return nil }
     var givenUp = 0
     return { text in
       let limit = givenUp < mostGivenUp ? progressLimit : shortLimit

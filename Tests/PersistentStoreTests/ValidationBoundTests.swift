@@ -38,3 +38,19 @@ import Testing
     #expect(ValidationJudge.compare(.real(.nan), 0) == nil)
   }
 }
+
+@Suite struct `A validation rule that nobody can judge` {
+  @Test(arguments: [ValidationRules.Rule.Check.pattern("["), .other])
+  func `is noted with the rows that it may be about`(check: ValidationRules.Rule.Check) {
+    let rule = ValidationRules.Rule(place: 0, property: "n", check: check, isDate: false)
+    let judge = ValidationJudge(ValidationRules(entity: "A", [rule])) { _ in nil }
+    Array("x".utf8).withUnsafeBytes { bytes in
+      judge.check([.text(bytes.baseAddress, count: bytes.count)], key: 7)
+    }
+    judge.check([.null], key: 8)
+    let note = StoreFinding(
+      kind: .note, entity: "A", property: "n",
+      message: "has a validation rule that is not judged here", count: 1, examples: [7])
+    #expect(judge.findings == [note])
+  }
+}

@@ -4,6 +4,8 @@ import Testing
 @Suite struct `A rule with a pattern` {
   @Test(arguments: [
     ("a|b", "b", true), ("a|b", "ab", false), ("[a-z]+", "abc\n", false), ("(?i)x", "X", true),
+    ("(?x) [a-z]+  # letters", "ab", true), ("(?x) [a-z]+  # letters", "ab1", false),
+    ("a\\Qb", "ab", true), ("a\\Qb", "abc", false),
   ])
   func `is about the whole text`(pattern: String, text: String, isMatch: Bool) throws {
     let matches = try #require(RegularExpression.matcher(pattern))
@@ -30,5 +32,6 @@ import Testing
 
   @Test func `is none where the pattern cannot be read`() {
     #expect(RegularExpression.matcher("([") == nil)
+    #expect(RegularExpression.matcher("ab)|(?:b") == nil)
   }
 }

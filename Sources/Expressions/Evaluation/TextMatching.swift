@@ -120,14 +120,25 @@ package final class TextMatching {
   ) throws(EvaluationProblem) -> NSRegularExpression {
     let key = Pattern(text: Array(pattern.utf8), ignoresCase: ignoresCase)
     if let found = patterns[key] { return found }
-    // The group keeps an alternation inside the two anchors.
-    guard
-      let made = try? NSRegularExpression(
-        pattern: "\\A(?:" + pattern + ")\\z", options: ignoresCase ? [.caseInsensitive] : [])
-    else { throw .badPattern(what: "regular expression") }
+    let options: NSRegularExpression.Options = ignoresCase ? [.caseInsensitive] : []
+    guard let made = NSRegularExpression.whole(pattern, options) else {
+      throw .badPattern(what: "regular expression")
+    }
     if patterns.count >= Self.patternLimit { patterns.removeAll() }
     patterns[key] = made
     return made
+  }
+}
+
+extension NSRegularExpression {
+  /// One that matches a whole text from its beginning, and not the beginning of one; nil for a pattern that is
+  /// none.
+  package static func whole(_ pattern: String, _ options: Options = []) -> NSRegularExpression? {
+    guard (try? NSRegularExpression(pattern: pattern, options: options)) != nil else { return nil }
+    // The group keeps an alternation inside the anchors. A comment, and a quotation, go on to the end.
+    return ["", "\n", "\\E"].lazy.compactMap { end in
+      try? NSRegularExpression(pattern: "\\A(?:\(pattern)\(end))\\z", options: options)
+    }.first
   }
 }
 

@@ -293,7 +293,10 @@ extension ExpressionCheck {
       BuiltInFunction.Infix.divide, BuiltInFunction.Infix.power, "modulus:by:",
     ]
     if operators.contains(name) {
+      let known = findings.count
       for type in types { ofEach(type.cases) { $0.checkOperand($1) } }
+      // What is no number has none for its result either.
+      if findings.count > known { return .unknown }
     }
     return .value(.number)
   }

@@ -18,6 +18,8 @@ package struct ValidationRules: Codable, Sendable, Equatable {
       case longest(Int)
       /// An ICU regular expression for the whole text.
       case pattern(String)
+      /// Of another form, which is text for people.
+      case other
     }
 
     /// Place of the column in the row.
@@ -53,10 +55,9 @@ package struct ValidationRules: Codable, Sendable, Equatable {
           Rule(place: place, property: property.name, check: .required, isDate: false))
       }
       for rule in property.attribute?.validation ?? [] {
-        guard let check = Rule.Check(rule) else { continue }
         rules.append(
           Rule(
-            place: place, property: property.name, check: check,
+            place: place, property: property.name, check: Rule.Check(rule),
             isDate: property.attribute?.type == .date))
       }
     }
@@ -65,8 +66,7 @@ package struct ValidationRules: Codable, Sendable, Equatable {
 }
 
 extension ValidationRules.Rule.Check {
-  /// Nil for a rule of another form, which is text for people.
-  init?(_ rule: ValidationRule) {
+  init(_ rule: ValidationRule) {
     switch rule {
     case .minimum(let bound): self = .atLeast(bound)
     case .maximum(let bound): self = .atMost(bound)
@@ -75,15 +75,16 @@ extension ValidationRules.Rule.Check {
     case .minimumLength(let units): self = .shortest(units)
     case .maximumLength(let units): self = .longest(units)
     case .matches(let pattern): self = .pattern(pattern)
-    case .other: return nil
+    case .other: self = .other
     }
   }
 }
 
 extension ValidationRules.Rule {
-  /// Core Data's error code.
+  /// Core Data's error code; the general one for a rule that nobody can judge.
   package var code: Int {
     switch check {
+    case .other: 1550
     case .required: 1570
     case .atLeast, .above: isDate ? 1640 : 1620
     case .atMost, .below: isDate ? 1630 : 1610
@@ -104,6 +105,7 @@ extension ValidationRules.Rule {
     case .shortest: "is shorter than its minimum length"
     case .longest: "is longer than its maximum length"
     case .pattern: "does not match its pattern"
+    case .other: StoreFinding.notJudged
     }
   }
 }
@@ -115,8 +117,8 @@ package final class ValidationJudge {
   private var failures: [FoundRows]
   private var unjudged: [FoundRows]
 
-  /// - Parameter pattern: The engine for regular expressions. A pattern that it cannot read is
-  ///   not judged.
+  /// - Parameter pattern: The engine for regular expressions. What it cannot read is not judged, which a note
+  ///   says.
   package init(_ rules: ValidationRules, pattern: StoreSoundness.PatternCompiler?) {
     self.rules = rules
     patterns = rules.rules.map { rule in
@@ -147,7 +149,7 @@ package final class ValidationJudge {
     }
   }
 
-  /// Nil where the engine for patterns cannot tell.
+  /// Nil where nobody can tell.
   private func holds(
     _ check: ValidationRules.Rule.Check, _ value: RawValue, _ index: Int
   ) -> Bool? {
@@ -165,8 +167,9 @@ package final class ValidationJudge {
     case .longest(let units):
       return value.kind != .text || Self.utf16Count(value.buffer) <= units
     case .pattern:
-      guard let matches = patterns[index], value.kind == .text else { return true }
-      return matches(String(decoding: value.buffer, as: UTF8.self))
+      guard value.kind == .text else { return true }
+      return patterns[index]?(String(decoding: value.buffer, as: UTF8.self))
+    case .other: return nil
     }
   }
 
@@ -205,11 +208,13 @@ package final class ValidationJudge {
         kind: .validation, entity: rules.entity.rawValue, property: rule.property,
         message: rule.message, count: found.count, examples: found.examples, code: rule.code)
     }
-      + zip(rules.rules, unjudged).compactMap { rule, found in
+      + rules.rules.indices.compactMap { index in
+        let (rule, found) = (rules.rules[index], unjudged[index])
         guard found.count > 0 else { return nil }
         return StoreFinding(
           kind: .note, entity: rules.entity.rawValue, property: rule.property,
-          message: StoreFinding.unmatched, count: found.count, examples: found.examples)
+          message: patterns[index] == nil ? StoreFinding.notJudged : StoreFinding.unmatched,
+          count: found.count, examples: found.examples)
       }
   }
 }
@@ -226,6 +231,8 @@ struct FoundRows {
 }
 
 extension StoreFinding {
+  /// Of a rule that is no comparison, and of a pattern that cannot be read.
+  static let notJudged = "has a validation rule that is not judged here"
   /// Of values for which a pattern takes too long.
   static let unmatched = "could not be judged by its pattern, which takes too long"
 }

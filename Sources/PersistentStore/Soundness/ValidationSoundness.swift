@@ -82,7 +82,7 @@ private struct AttributeJudge {
   private var notJudged: StoreFinding {
     StoreFinding(
       kind: .note, entity: entity.rawValue, property: attribute,
-      message: "has a validation rule that is not judged here")
+      message: StoreFinding.notJudged)
   }
 
   private func compare(_ sign: String, _ bound: ValidationBound, _ message: String) throws

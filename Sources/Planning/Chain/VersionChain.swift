@@ -297,7 +297,7 @@ private struct ChainEdges {
     {
       throw MappingError.noneMatches([nearest])
     }
-    return "\(file.file) is not used: it names other models than those of the steps from "
+    return "\(file.file) is not used: it is for other models than those of the steps from "
       + "\(names[0]) to \(names[names.count - 1])."
   }
 
