@@ -1,0 +1,169 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+/// Starts that leave the work to others.
+extension `Stores in bundles` {
+  @Test func `show that they are paused while no command follows them`() throws {
+    let folder = try orders(3)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    func held(after action: String) throws -> [String?] {
+      let request = try folder.godwit(["control"], [action])
+      #expect(request.status == 0 && request.summary["event"] as? String == "control")
+      #expect(request.summary["isPaused"] as? Bool == (action == "pause"))
+      let asked = try folder.godwit(["control"], ["status"])
+      #expect(asked.status == 0, "\(asked.messages)")
+      return [asked, try folder.godwit(["status"])].map { $0.summary["held"] as? String }
+    }
+    #expect(try held(after: "pause") == ["paused", "paused"])
+    #expect(try held(after: "resume") == [nil, nil])
+  }
+
+  @Test func `hold the failure budget and the waves over starts that are detached`() throws {
+    let folder = try orders(8, pipeline: "canary: [2, 4, 100%]\nlimits: { failure-budget: 1 }\n")
+    for name in ["s0", "s1", "s2", "s3"] { try folder.writeBad(name) }
+    let good = try (4..<8).map { try folder.bytes("stores/s\($0).sqlite") }
+    var run = try folder.godwit(["run"], ["--detach"])
+    for _ in 0..<8 where run.status == 0 {
+      try folder.doAll()
+      run = try folder.godwit(["run"], ["--detach"])
+    }
+    #expect(run.status == 4, "\(run.messages)")
+    let left = try (4..<8).map { try folder.bytes("stores/s\($0).sqlite") }
+    #expect(zip(good, left).contains { $0 == $1 }, "the last wave has not begun")
+    let attempts = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT max(n) FROM (SELECT count(*) AS n FROM attempts WHERE verdict <> 'migrated' GROUP BY store)"
+    )
+    #expect(attempts == ["1"], "each failure counts once: \(attempts)")
+  }
+
+  /// Starts until the run is not detached any more.
+  func finish(_ folder: PipelineFolder) throws -> Godwit.Run {
+    var run = try folder.godwit(["run"], ["--detach"])
+    for _ in 0..<8 where run.summary["detached"] as? Bool == true {
+      try folder.doAll()
+      run = try folder.godwit(["run"], ["--detach"])
+    }
+    return run
+  }
+
+  @Test func `try stores again once a start has stopped for its failures`() throws {
+    let folder = try orders(4, pipeline: "canary: [2, 100%]\nlimits: { failure-budget: 1 }\n")
+    for name in ["s0", "s1", "s2", "s3"] { try folder.writeBad(name) }
+    #expect(try finish(folder).status == 4)
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try text.replacing("failure-budget: 1", with: "failure-budget: 4")
+      .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    let run = try finish(folder)
+    #expect(run.summary["resumed"] as? Bool == true)
+    #expect(run.counts == "4 found, 4 refused", "\(run.messages)")
+    let attempts = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT count(*) AS n FROM attempts GROUP BY store ORDER BY n")
+    #expect(attempts == ["1", "1", "2", "2"], "those of the first wave again: \(attempts)")
+  }
+
+  @Test func `try a store again that was mended between detached starts`() throws {
+    let folder = try orders(4, pipeline: "canary: [2, 100%]\nlimits: { failure-budget: 4 }\n")
+    for name in ["s0", "s1", "s2", "s3"] { try folder.writeBad(name) }
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try folder.doAll()
+    // Now two of them have failed, and the others are submitted.
+    let run = try folder.godwit(["run"], ["--detach"])
+    #expect(run.summary["detached"] as? Bool == true && run.summary["refused"] as? Int == 2)
+    for name in ["s0", "s1", "s2", "s3"] {
+      try FileManager.default.removeItem(atPath: folder.path("stores/\(name).sqlite"))
+      try folder.writeOrder(name)
+    }
+    let last = try finish(folder)
+    #expect(last.counts == "4 found, 4 migrated", "\(last.messages)")
+  }
+
+  @Test func `are limited by control while nobody follows them, and stay so`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let control = try Godwit.run(
+      ["control", folder.url.path, "limit", "io=20MiB/s"])
+    #expect(control.status == 0, "\(control.messages)")
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let asked = try String(contentsOfFile: folder.path("state/control.json"), encoding: .utf8)
+    #expect(asked.contains("20971520"))
+  }
+
+  @Test func `are not begun again by a start that is no longer wanted`() throws {
+    let folder = try orders(2)
+    let contents = try folder.storeContents()
+    let run = try folder.godwit(["run"], ["--engine", "local", "--follower-token", "old"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(try folder.storeContents() == contents)
+  }
+
+  @Test func `are taken over under the plan that they were submitted with`() throws {
+    let folder = try orders(3)
+    let plan = ["--plan", folder.path("plan.json")]
+    #expect(try folder.godwit(["plan"], ["--out", folder.path("plan.json")]).status == 0)
+    #expect(try folder.godwit(["run"], plan + ["--detach"]).status == 0)
+    try folder.doAll()
+    let run = try folder.godwit(["run"], plan)
+    #expect(run.status == 0 && run.counts == "3 found, 3 migrated", "\(run.messages)")
+    try folder.writeOrder(to: "stores/s0.sqlite")
+    #expect(try folder.godwit(["run"], plan).status == 65, "that was nobody of the run")
+  }
+
+  @Test func `keep no start waiting while they are paused`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    #expect(try folder.godwit(["control"], ["pause"]).status == 0)
+    let run = try folder.godwit(["run"], ["--detach"])
+    #expect(run.status == 0 && run.summary["detached"] as? Bool == true, "\(run.messages)")
+    #expect(try folder.godwit(["control"], ["resume"]).status == 0)
+    try folder.doAll()
+    #expect(try folder.godwit(["run"]).counts == "2 found, 2 migrated")
+  }
+
+  @Test func `count for the quarantine once the run ends, and not where the budget stopped it`()
+    throws
+  {
+    for budget in [1, 9] {
+      let folder = try orders(
+        3,
+        pipeline: "canary: [1, 100%]\nquarantine: { after: 1 }\n"
+          + "limits: { failure-budget: \(budget) }")
+      for store in 0..<3 {
+        let file = try FileHandle(
+          forUpdating: URL(fileURLWithPath: folder.path("stores/s\(store).sqlite")))
+        try file.write(contentsOf: Data("no database".utf8))
+        try file.close()
+      }
+      let run = try finish(folder)
+      #expect(run.status == (budget == 1 ? 4 : 3), "\(run.messages)")
+      let listed = try folder.godwit(["quarantine", "list"]).lines("quarantine")
+      #expect(listed.count == (budget == 1 ? 0 : 3))
+    }
+  }
+
+  @Test func `hold the units of every step of a chain`() throws {
+    let folder = try PipelineFolder("notes-progressive")
+    let models = folder.path("Notes.xcdatamodeld")
+    let made = try Godwit.run([
+      "fixture", models + ":Notes", "--rows", "400", "--seed", "1",
+      "-o", folder.path("stores/n.sqlite"),
+    ])
+    try #require(made.status == 0, "\(made.messages)")
+    try """
+    stores: { roots: stores }
+    models: Notes.xcdatamodeld
+    chain: progressive
+    shard: { bytes: 16KiB }
+    engine: { array: { bundle: { bytes: 48KiB } } }
+    """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    var (starts, run) = (0, try folder.godwit(["run"], ["--detach"]))
+    while try !folder.manifests().isEmpty, starts < 20 {
+      try folder.doAll()
+      run = try folder.godwit(["run"], ["--detach"])
+      starts += 1
+    }
+    #expect(run.status == 0 && run.counts == "1 found, 1 migrated", "\(run.messages)")
+    #expect(starts > 3, "the shards of several steps were handed out")
+  }
+}
