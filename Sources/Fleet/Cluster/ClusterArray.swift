@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCheckpoints
 import GodwitDurableFiles
 import SystemPackage
 
@@ -137,6 +138,17 @@ struct ClusterArray: Sendable {
 
   private func isComplete(_ index: Int) -> Bool {
     isOfUnits || known[index, default: []].isSuperset(of: stores[index].map(\.path))
+  }
+
+  /// Whether each of its units has a checkpoint. A bundle is done, too, where a unit cannot be performed.
+  func hasEveryCheckpoint() throws -> Bool {
+    guard let work = header.units else { return true }
+    let finished = try RunDirectory(FilePath(work.runDirectory)).finished(work.stage)
+    let manifest = try BundleManifest(at: folder.manifest)
+    return try header.bundles.indices.allSatisfy { index in
+      guard case .units(let units) = try manifest.bundle(index) else { return true }
+      return finished.isSuperset(of: units)
+    }
   }
 
   /// Whether an attempt holds the lease of a bundle, and renews it.

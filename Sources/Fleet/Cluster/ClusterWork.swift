@@ -23,8 +23,6 @@ struct ClusterWork {
   private var owned: Set<FilePath> = []
   /// Stores whose units are on their way.
   private var waitingForUnits: [FilePath: FoundStore] = [:]
-  /// How often the units of a stage of a store were handed out.
-  private var handOuts: [HandOut: Int] = [:]
   private(set) var report = ClusterProgress()
   /// What nobody but their holders can go on with, for people.
   private(set) var heldByUnknown: [String] = []
@@ -32,15 +30,6 @@ struct ClusterWork {
   private var restartsOfFinished = 0
   /// Of the arrays' names.
   private var lastNumber = 0
-
-  private struct HandOut: Hashable {
-    var directory: FilePath
-    var stage: Stage
-
-    init(_ work: BundleManifest.UnitWork) {
-      (directory, stage) = (FilePath(work.runDirectory), work.stage)
-    }
-  }
 
   init(
     _ run: PipelineRun, _ scheduler: any ArrayScheduler, _ limits: SchedulerLimits,
@@ -248,11 +237,11 @@ extension ClusterWork {
         !arrays.contains(where: { $0.header.units?.path == work.path }),
         let store = waitingForUnits.removeValue(forKey: work.path)
       else { continue }
-      // What was handed out again and again its own process performs, and says what is wrong.
-      let isWhole = handOuts[HandOut(work), default: 0] >= RetryPolicy.attempts
+      // What others could not perform its own process performs, and says what is wrong.
+      let isWhole = try !array.hasEveryCheckpoint()
       owned.insert(store.path)
       try write([.stores([store])], wave: array.header.wave) {
-        // What others have finished is not to be forgotten now.
+        // What is finished is not to be forgotten now.
         ($0.handsOut, $0.isFresh) = (!isWhole, false)
       }
     }
@@ -269,7 +258,6 @@ extension ClusterWork {
     work.store = store.path.string
     // An earlier start has cut them already.
     guard !arrays.contains(where: { $0.header.units == work }) else { return }
-    handOuts[HandOut(work), default: 0] += 1
     let bundles = cutter.bundles(
       units: handedOut.units, shardBytes: run.template.shardBytes)
     try write(bundles.map { .units($0) }, wave: wave) { $0.units = work }
