@@ -19,7 +19,8 @@ struct ClusterArray: Sendable {
   private var final: [Int: Set<FilePath>] = [:]
   /// The results of the others: another attempt may take the store up while the bundle is not done.
   private var pending: [Int: [FilePath: BundleLine]] = [:]
-  private var unitCounts: [Int: Int] = [:]
+  /// The units of which results tell, by bundle.
+  private var performed: [Int: Set<Int>] = [:]
 
   var name: String { folder.name }
   var isOfUnits: Bool { header.units != nil }
@@ -91,8 +92,8 @@ struct ClusterArray: Sendable {
               let result = header.placed(said)
               line.result = result
               guard isNews(line, result, of: index) else { continue }
-            } else if line.unit != nil {
-              unitCounts[index, default: 0] += 1
+            } else if let unit = line.unit {
+              performed[index, default: []].insert(unit.unit)
             }
             lines.append(line)
           }
@@ -103,7 +104,7 @@ struct ClusterArray: Sendable {
       // The marker was seen before the results were read, so they are whole.
       sight.isDone = markers.done.contains(index) && isComplete(index)
       sight.starts = markers.started[index]?.count ?? 0
-      sight.results = isOfUnits ? unitCounts[index] ?? 0 : known[index]?.count ?? 0
+      sight.results = isOfUnits ? performed[index]?.count ?? 0 : known[index]?.count ?? 0
       progress.see(index, sight)
       if sight.isDone { lines += pending.removeValue(forKey: index)?.values.map { $0 } ?? [] }
       if markers.done.contains(index) {
@@ -140,14 +141,15 @@ struct ClusterArray: Sendable {
     isOfUnits || known[index, default: []].isSuperset(of: stores[index].map(\.path))
   }
 
-  /// Whether each of its units has a checkpoint. A bundle is done, too, where a unit cannot be performed.
-  func hasEveryCheckpoint() throws -> Bool {
+  /// Whether each of its units was performed. A bundle is done, too, where one cannot be.
+  func isPerformed() throws -> Bool {
     guard let work = header.units else { return true }
+    // A listing of another machine's files may be old, and lines of results may be lost.
     let finished = try RunDirectory(FilePath(work.runDirectory)).finished(work.stage)
     let manifest = try BundleManifest(at: folder.manifest)
     return try header.bundles.indices.allSatisfy { index in
       guard case .units(let units) = try manifest.bundle(index) else { return true }
-      return finished.isSuperset(of: units)
+      return finished.union(performed[index] ?? []).isSuperset(of: units)
     }
   }
 

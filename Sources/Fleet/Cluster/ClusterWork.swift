@@ -238,7 +238,7 @@ extension ClusterWork {
         let store = waitingForUnits.removeValue(forKey: work.path)
       else { continue }
       // What others could not perform its own process performs, and says what is wrong.
-      let isWhole = try !array.hasEveryCheckpoint()
+      let isWhole = try !array.isPerformed()
       owned.insert(store.path)
       try write([.stores([store])], wave: array.header.wave) {
         // What is finished is not to be forgotten now.
