@@ -40,6 +40,34 @@ extension ExternalDataFolder {
   ) throws -> Set<String> {
     var rest = Set(names)
     if rest.isEmpty { return [] }
+    try visitReferences(of: store) { name in
+      rest.remove(name)
+      return !rest.isEmpty
+    }
+    return rest
+  }
+
+  /// The files that rows of a store refer to, whatever its model, and that are not among these.
+  ///
+  /// - Parameter store: Without a WAL or a hot journal, and written to by nobody.
+  /// - Returns: None where the store is damaged.
+  /// - Throws: `SQLiteError` where the store cannot be read for another reason.
+  /// - Complexity: O(*n*) in the rows of tables with binary values.
+  package static func missing(
+    among names: Set<String>, referredToBy store: FilePath
+  ) throws -> Set<String> {
+    try SQLiteError.nilByContent {
+      var missing: Set<String> = []
+      try visitReferences(of: store) { name in
+        if !names.contains(name) { missing.insert(name) }
+        return true
+      }
+      return missing
+    } ?? []
+  }
+
+  /// - Parameter body: Gets each name, and says whether it wants another.
+  private static func visitReferences(of store: FilePath, _ body: (String) -> Bool) throws {
     let connection = try Connection(path: store.string, mode: .immutable)
     for table in try connection.schemaRows().map(\.name)
     where SchemaObject.isApplicationTable(table) {
@@ -47,11 +75,10 @@ extension ExternalDataFolder {
       where !column.isHidden && column.declaredType.uppercased() == "BLOB" {
         let statement = try connection.prepare(
           references(in: quoted(table), column: column.name))
-        while !rest.isEmpty, try statement.step() {
-          if let name = statement.value(0).text { rest.remove(name) }
+        while try statement.step() {
+          if let name = statement.value(0).text, !body(name) { return }
         }
       }
     }
-    return rest
   }
 }

@@ -126,14 +126,10 @@ struct StoreClone: Sendable {
     let files = StoreFiles(original)
     try DurableFile.makeFolder(folder)
     try Folder(folder).checkPrivate()
-    // An application adds a file before the row that refers to it, and removes it after: together,
-    // the looks before and after hold what the clone refers to.
     let links = folder.appending("external")
-    try Self.link(files.externalDataFolder, into: links)
-    let (store, identity) = try files.clone(in: folder)
+    let (store, identity) = try Self.clone(files, in: folder, externalTo: links)
     // What is made of the clone takes its rights: the folder keeps others out meanwhile.
     let lost = try DurableFile.copyRights(ofFile: original, toWritable: store)
-    try Self.link(files.externalDataFolder, into: links)
     for name in try DurableFile.names(in: folder)
     where name.hasPrefix("store-") && folder.appending(name) != store {
       try DurableFile.removeTree(folder.appending(name))
@@ -144,6 +140,30 @@ struct StoreClone: Sendable {
     // What somebody makes beside the store is their own.
     lostGroup = LostRights(group: lost.group).ifAny
   }
+
+  /// An application adds a file before the row that refers to it, and removes it after: together, the looks
+  /// before and after hold what the clone refers to. A file that came and went between them the next clone does
+  /// not need; what no clone finds the store itself lacks.
+  private static func clone(
+    _ files: StoreFiles, in folder: FilePath, externalTo links: FilePath
+  ) throws -> (store: FilePath, identity: StoreIdentity) {
+    var (missing, tries): (Set<String>?, Int) = (nil, 0)
+    while true {
+      try link(files.externalDataFolder, into: links)
+      let clone = try files.clone(in: folder)
+      try link(files.externalDataFolder, into: links)
+      tries += 1
+      guard try FileKind(at: links) == .folder else { return clone }
+      let lacking = try ExternalDataFolder.missing(
+        among: Set(DurableFile.names(in: links)), referredToBy: clone.store)
+      if lacking.isEmpty || lacking == missing { return clone }
+      guard tries < mostTries else { throw StoreError.changed(files.store) }
+      missing = lacking
+    }
+  }
+
+  /// 20. An application that replaces its files faster than they are linked leaves none to find.
+  private static let mostTries = 20
 
   private static func link(_ source: FilePath, into target: FilePath) throws {
     guard try FileKind(at: source) == .folder else { return }
