@@ -96,7 +96,11 @@ extension WorkerCommand {
     isOver.wait()
     guard let ending = try outcome.withLock({ $0 })?.get() else { return }
     Output.say("godwit: \(work.name): \(ending.words)")
-    if ending == .stopped || ending == .elsewhere { throw ExitStatus.resumable.exit }
+    switch ending {
+    case .done, .revoked: return
+    case .elsewhere, .stopped: throw ExitStatus.resumable.exit
+    case .otherBuild: throw ExitStatus.configuration.exit
+    }
   }
 
   private func bundleIndex() throws -> Int {
@@ -138,6 +142,9 @@ extension BundleWork.Ending {
     case .revoked: "no longer wanted"
     case .elsewhere: "another attempt is at work"
     case .stopped: "stopped; another attempt goes on with it"
+    case .otherBuild:
+      "left alone: this executable is another build than the one that began the run, whose policies, stages or models decide "
+        + "what becomes of rows. Install one build on every machine"
     }
   }
 }

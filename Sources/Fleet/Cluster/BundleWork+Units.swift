@@ -7,6 +7,12 @@ import SystemPackage
 
 /// Units of one store.
 extension BundleWork {
+  /// Whether rows become here what they become where the store is coordinated.
+  func isOfSameBuild(_ run: PipelineRun) throws -> Bool {
+    try run.template.ownCodeDigest == manifest.header.code
+      && run.settingsDigest() == manifest.header.settings
+  }
+
   /// Performs units of a stage; what counts as done is their checkpoints.
   ///
   /// - Parameter loss: Says whether somebody has taken the work over, or wants it no more.

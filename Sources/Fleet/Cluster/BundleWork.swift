@@ -24,6 +24,9 @@ package struct BundleWork: Sendable {
     case elsewhere
     /// It ended before its last store; another attempt goes on.
     case stopped
+    /// The executable here is another build, whose own code or settings are others: nothing was done. The store's
+    /// own process does what is left.
+    case otherBuild
   }
 
   let manifest: BundleManifest
@@ -100,6 +103,7 @@ package struct BundleWork: Sendable {
     // It may have been finished while we waited.
     if try FileKind(at: folder.done(index)) != .none { return .done }
     let isWhole: Bool
+    var isOther = false
     var results: Int?
     let bundle = try manifest.bundle(index)
     let run = try unchanged(run)
@@ -113,7 +117,10 @@ package struct BundleWork: Sendable {
         isWhole = true
         break
       }
-      isWhole = try await perform(units, run) { PipelineRun.Setting.loss(lease, permit) }
+      isOther = try !isOfSameBuild(run)
+      isWhole =
+        isOther
+        ? true : try await perform(units, run) { PipelineRun.Setting.loss(lease, permit) }
     }
     _ = try? DurableFile.removeIfPresent(paceFile, surviving: .processCrash)
     guard try lease.isCurrent else { return .elsewhere }
@@ -122,7 +129,7 @@ package struct BundleWork: Sendable {
     let end = BundleEnd(attempt: attempt, results: results)
     try DurableFile.write(Array(JSONLine.text(of: end).utf8), to: folder.done(index))
     withExtendedLifetime(lease) {}
-    return .done
+    return isOther ? .otherBuild : .done
   }
 
   /// Nil where the pipeline's file is no longer what the manifest was made of, whatever it is now.
