@@ -49,8 +49,8 @@ private func places(_ path: VersionPath) -> [[Int]] {
   @Test func `takes a mapping model for the part of the way that it fits`() {
     let both = path(3, [[0, 1]: .mapped([0]), [1, 2]: .mapped([1]), [0, 2]: .mapped([0])])
     #expect(places(both) == [[0, 1], [1, 2]])
-    let first = path(3, [[0, 1]: .mapped([0]), [0, 2]: .mapped([0])])
-    #expect(places(first) == [[0, 1], [1, 2]])
+    let alone = path(3, [[0, 1]: .mapped([0]), [1, 2]: .mapped([0]), [0, 2]: .mapped([0])])
+    #expect(places(alone) == [[0, 2]], "it is done once")
     let last = path(3, [[0, 1]: no, [1, 2]: .mapped([0]), [0, 2]: .mapped([0])])
     #expect(places(last) == [[0, 2]])
   }

@@ -163,16 +163,18 @@ extension VersionPath {
     }
 
     /// The hashes of a mapping model tell only of the entities that it names: it fits a longer way, too, when
-    /// the versions after its own change none of those.
+    /// the versions after its own change none of those. Where nothing else was written for that way, it is done
+    /// once.
     private func isTooLong(_ step: Step) -> Bool {
-      !step.mappings.isEmpty
-        && edges.contains { place, edge in
-          guard case .mapped(let files) = edge, place != Place(step.source, step.destination) else {
-            return false
-          }
-          return place.isWithin(step.source, step.destination)
-            && !Set(files).isDisjoint(with: step.mappings)
-        }
+      if step.mappings.isEmpty { return false }
+      let parts: [Set<Int>] = edges.compactMap { place, edge in
+        guard case .mapped(let files) = edge, place != Place(step.source, step.destination),
+          place.isWithin(step.source, step.destination)
+        else { return nil }
+        return Set(files)
+      }
+      return parts.contains { !$0.isDisjoint(with: step.mappings) }
+        && parts.contains { !$0.isSubset(of: step.mappings) }
     }
 
     /// Steps between neighbours lead the whole way.
