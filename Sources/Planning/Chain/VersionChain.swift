@@ -131,12 +131,12 @@ package struct VersionChain: Sendable {
     }
     for place in unused { notes.append(try edges.noteUnused(place)) }
     self.notes = notes
-    try requireOneStep(each: mappings.indices.filter { !edges.isBound($0) })
+    try requireOneStep()
   }
 
   /// A mapping model is written for one step. Done at two, it would change values twice.
-  private func requireOneStep(each files: [Int]) throws {
-    for place in files {
+  private func requireOneStep() throws {
+    for place in mappings.indices {
       let steps = path.steps.filter { $0.mappings.contains(place) }
       guard steps.count > 1 else { continue }
       throw PlanError.ambiguousMapping(
