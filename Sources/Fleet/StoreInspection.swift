@@ -55,6 +55,9 @@ package struct StoreInspection: Codable, Sendable {
   ///   - snapshotFolder: For the private clone of a store with a WAL.
   ///   - readsRows: Whether every row is looked at, not only control tables and schema.
   ///   - externalData: What is asked of files that rows refer to.
+  /// - Throws: ``StoreError/changed(_:)`` where another process keeps replacing files of external data: whether
+  ///   the store's are there cannot be told.
+  ///
   /// Where another process writes to the store meanwhile, a clone of it is read.
   package init(
     _ path: FilePath, models: GivenModels, snapshotFolder: FilePath, readsRows: Bool,
@@ -65,10 +68,28 @@ package struct StoreInspection: Codable, Sendable {
         reading: path, isClone, models: models, snapshotFolder: snapshotFolder,
         readsRows: readsRows, externalData)
     }
-    let watch = SourceWatch(path)
-    let first = Swift.Result { try inspection(ofClone: false) }
-    let isTrusted = (try? first.get())?.isSound == true || watch.interference() == nil
-    self = try isTrusted ? first.get() : inspection(ofClone: true)
+    var (watch, tries) = (SourceWatch(path), 0)
+    var found = Swift.Result { try inspection(ofClone: false) }
+    while !Self.isTrusted(found, ofClone: tries > 0), let interference = watch.interference() {
+      guard tries < Self.mostTries else { throw interference }
+      tries += 1
+      watch = SourceWatch(path)
+      found = Swift.Result { try inspection(ofClone: true) }
+    }
+    self = try found.get()
+  }
+
+  private static let mostTries = 20
+
+  /// Whether it says something of a store to which somebody writes. A clone is of one moment; the files that its
+  /// rows refer to may be gone since.
+  private static func isTrusted(
+    _ found: Swift.Result<StoreInspection, any Error>, ofClone isClone: Bool
+  ) -> Bool {
+    guard case .success(let inspection) = found else { return isClone }
+    let failures = inspection.findings.filter(\.kind.isFailure)
+    return inspection.isSound
+      || isClone && (failures.isEmpty || failures.contains { $0.kind != .external })
   }
 
   private init(

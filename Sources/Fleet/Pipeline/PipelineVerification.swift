@@ -222,7 +222,8 @@ package struct PipelineVerification: Sendable {
       let identity = try files.identity()
       let isAsLeft = attempt.identity.map { identity.name == $0 }
       let hasDigest = try attempt.digest.map { try files.fileDigest() == $0 }
-      if isAsLeft == true, hasDigest == false {
+      // Whoever writes while the bytes are read changes them.
+      if isAsLeft == true, hasDigest == false, try files.identity() == identity {
         item.verdict = .damaged
         item.reasons = [
           RunReport.Reason(
@@ -257,7 +258,9 @@ package struct PipelineVerification: Sendable {
       } else if item.verdict == .changed, let reason = left.mark.exchange(for: inspection) {
         item.verdict = .damaged
         item.reasons = [reason]
-      } else if let backup = left.backup, let message = try files.externalDamage(since: backup) {
+      } else if let backup = left.backup, let message = try files.externalDamage(since: backup),
+        try files.identity() == identity
+      {
         item.verdict = .damaged
         item.reasons = [RunReport.Reason(reason: "external", message: message)]
       }
