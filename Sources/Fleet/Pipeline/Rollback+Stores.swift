@@ -173,7 +173,10 @@ extension Rollback {
       return end
     } catch {
       // What a journal is left of is finished by the next call.
-      if try !DurableFile.exists(directory.journal) { try directory.remove() }
+      if try !DurableFile.exists(directory.journal) {
+        try StoreSwap.discardAssembled(run: directory, destination: store.store, name: name)
+        try directory.remove()
+      }
       throw error
     }
   }
