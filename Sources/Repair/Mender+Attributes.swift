@@ -164,18 +164,22 @@ extension Mender {
     return (sql, "a placeholder, since it is required and has no default value")
   }
 
-  /// As SQL.
-  private func placeholder(_ attribute: AttributeDescription, isUnique: Bool) -> String {
+  /// As SQL. A value that somebody else has already is not taken: the next attempt has another.
+  private func placeholder(
+    _ attribute: AttributeDescription, isUnique: Bool, attempt: Int = 0
+  ) -> String {
+    let key = attempt == 0 ? "Z_PK" : "(Z_PK + \(attempt * 1_009))"
+    let mark = attempt == 0 ? "" : " || ' \(attempt)'"
     switch attribute.type {
-    case .boolean: "0"
-    case .integer16, .integer32: isUnique ? "Z_PK % 32768" : "0"
-    case .integer64, .decimal, .date: isUnique ? "Z_PK" : "0"
-    case .double, .float: isUnique ? "CAST(Z_PK AS REAL)" : "0.0"
-    case .string: isUnique ? "'repaired ' || Z_PK" : "''"
-    case .uri: isUnique ? "'x-repaired:' || Z_PK" : "''"
-    case .uuid: "CAST(substr(printf('%016d', Z_PK), -16) AS BLOB)"
-    case .binary: attribute.isExternal ? "x'01'" : "x''"
-    case .transformable, .objectID, .undefined, .composite: "x''"
+    case .boolean: return "0"
+    case .integer16, .integer32: return isUnique ? "\(key) % 32768" : "0"
+    case .integer64, .decimal, .date: return isUnique ? key : "0"
+    case .double, .float: return isUnique ? "CAST(\(key) AS REAL)" : "0.0"
+    case .string: return isUnique ? "'repaired ' || Z_PK\(mark)" : "''"
+    case .uri: return isUnique ? "'x-repaired:' || \(key)" : "''"
+    case .uuid: return "CAST(substr(printf('%016d', \(key)), -16) AS BLOB)"
+    case .binary: return attribute.isExternal ? "x'01'" : "x''"
+    case .transformable, .objectID, .undefined, .composite: return "x''"
     }
   }
 
@@ -228,14 +232,13 @@ extension Mender {
               .value, entity: entity.rawValue, property: names[optional], keys: keys,
               "breaks a uniqueness constraint; it is absent in all but the first object"))
         } else {
+          var unplaced: String?
           if let name = names.last, let column = columns.last,
             let attribute = hierarchy.property(name, of: entity)?.property.attribute
           {
             let before = keys
-            try connection.execute(
-              "UPDATE \(quoted(table.name)) SET \(quoted(column)) = "
-                + "\(placeholder(attribute, isUnique: true)) WHERE Z_PK IN (\(repeated))")
-            keys = try self.keys(repeated)
+            unplaced = Self.unplaced
+            keys = try place(repeated, attribute, column, unique: listed, in: table.name)
             let placed = before.subtracting(keys)
             if !placed.isEmpty {
               lost.append(
@@ -247,7 +250,7 @@ extension Mender {
             if keys.isEmpty { continue }
           }
           try connection.execute(
-            "DELETE FROM \(quoted(table.name)) WHERE Z_PK IN (\(repeated))")
+            "DELETE FROM \(quoted(table.name)) WHERE Z_PK IN (\(unplaced ?? repeated))")
           lost.append(
             .init(
               .object, entity: table.root.rawValue, keys: keys,
@@ -257,4 +260,37 @@ extension Mender {
       }
     }
   }
+
+  /// Gives rows placeholders that no other row has, where there is room for them.
+  ///
+  /// - Parameter rows: A query for their keys.
+  /// - Returns: Those for which there is no room; so does ``unplaced``.
+  private func place(
+    _ rows: String, _ attribute: AttributeDescription, _ column: String, unique columns: String,
+    in table: String
+  ) throws -> KeyRanges {
+    try connection.execute(
+      """
+      CREATE TEMP TABLE IF NOT EXISTS unplaced (key INTEGER PRIMARY KEY);
+      DELETE FROM temp.unplaced;
+      INSERT INTO temp.unplaced \(rows)
+      """)
+    for attempt in 0..<Self.mostAttempts {
+      let value = placeholder(attribute, isUnique: true, attempt: attempt)
+      try connection.execute(
+        """
+        UPDATE \(quoted(table)) SET \(quoted(column)) = \(value)
+         WHERE Z_PK IN (\(Self.unplaced));
+        DELETE FROM temp.unplaced WHERE key NOT IN (
+          SELECT Z_PK FROM (
+            SELECT Z_PK, count(*) OVER (PARTITION BY \(columns)) AS n FROM \(quoted(table)))
+           WHERE n > 1)
+        """)
+      if try keys(Self.unplaced).isEmpty { break }
+    }
+    return try keys(Self.unplaced)
+  }
+
+  private static let unplaced = "SELECT key FROM temp.unplaced"
+  private static let mostAttempts = 16
 }
