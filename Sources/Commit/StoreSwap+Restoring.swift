@@ -47,24 +47,12 @@ extension StoreSwap {
       var swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
       swap.leases = leases
       let assembled = try swap.assemblyPath()
-      try discardAssembled(run: run, destination: store.store, name: name)
+      try removeAssembled(by: run, for: store.store, name: name)
       try DurableFile.copy(backup.store, to: assembled)
       guard try ExternalDataFolder.areEqual(backup.store, assembled) else {
         throw CommitError.incompleteBackup(path: assembled)
       }
       return try swap.restore(backup, assembled, obsolete: swap.obsoleteExternalData(backup))
-    }
-  }
-
-  /// Removes what was made to take the store's place, of a restoration that has no journal: beside the store where
-  /// the run directory is on another volume.
-  package static func discardAssembled(
-    run: RunDirectory, destination: FilePath, name: String
-  ) throws {
-    for assembled in CommitJournal.assembledPaths(run, destination, name: name) {
-      let waiting = ["wal", "journal"].map { CommitJournal.waitingLog($0, of: assembled) }
-      for path in [assembled] + waiting { try DurableFile.removeIfPresent(path) }
-      try DurableFile.removeUnfinished([assembled] + waiting)
     }
   }
 

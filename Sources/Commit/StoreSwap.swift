@@ -147,8 +147,21 @@ extension StoreSwap {
       run: run, leases: leases, originals: FilePath(ends.externalDataPath))
     try steps.requireLeases(source.store)
     try journal.write(in: run, leases)
+    try steps.addExternalData(journal)
+    guard try hasExternalData(assembled, in: target) else {
+      try steps.takeBack(journal)
+      throw CommitError.sourceChanged(store: source.store)
+    }
     try steps.goForward(&journal)
     return journal
+  }
+
+  /// Whether the files that rows refer to were copied: an application may have replaced one before that.
+  private func hasExternalData(_ assembled: FilePath, in target: StoreFiles) throws -> Bool {
+    if (try? source.identity()) == ends.sourceIdentity { return true }
+    return try ExternalDataFolder.missing(
+      among: Set(ExternalDataFolder.names(in: target.externalDataFolder)), referredToBy: assembled
+    ).isEmpty
   }
 
   /// Lets the assembled file take the source's place.
@@ -235,14 +248,19 @@ extension StoreSwap {
     try FileMark(CommitJournal.backup(of: store, .replace, named: name).store) != nil
   }
 
-  /// Removes what was assembled beside a destination, where the run directory is on another volume, and is
-  /// about to go.
+  /// Removes what was assembled for a destination by a run that has no journal, also beside it, where the run
+  /// directory is on another volume.
   package static func removeAssembled(
     by run: RunDirectory, for destination: FilePath, name: String
   ) throws {
-    let path = CommitJournal.assembledPaths(run, destination, name: name)[1]
-    guard try FileMark(path) != nil else { return }
-    try DurableFile.remove(path)
-    try DurableFile.removeUnfinished([path])
+    for assembled in CommitJournal.assembledPaths(run, destination, name: name) {
+      let paths =
+        [assembled]
+        + ["wal", "journal"].map {
+          CommitJournal.waitingLog($0, of: assembled)
+        }
+      for path in paths { try DurableFile.removeIfPresent(path) }
+      try DurableFile.removeUnfinished(paths)
+    }
   }
 }

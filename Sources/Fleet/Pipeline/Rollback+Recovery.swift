@@ -110,8 +110,8 @@ extension Rollback {
         guard case .committed(let journal) = found else {
           let left = try aside.flatMap { try FileMark(reachable: $0) == nil ? nil : $0 }
           if found == .nothing {
-            try StoreSwap.discardAssembled(
-              run: directory, destination: FilePath(task.store), name: task.name)
+            try StoreSwap.removeAssembled(
+              by: directory, for: FilePath(task.store), name: task.name)
           }
           try directory.remove()
           if let left {

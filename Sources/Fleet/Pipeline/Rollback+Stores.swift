@@ -174,7 +174,7 @@ extension Rollback {
     } catch {
       // What a journal is left of is finished by the next call.
       if try !DurableFile.exists(directory.journal) {
-        try StoreSwap.discardAssembled(run: directory, destination: store.store, name: name)
+        try StoreSwap.removeAssembled(by: directory, for: store.store, name: name)
         try directory.remove()
       }
       throw error
