@@ -201,8 +201,17 @@ extension Mender {
 
   // MARK: Uniqueness
 
-  /// Leaves each value of a constraint to the row with the lowest key.
+  /// Leaves each value of a constraint to the row with the lowest key. What mends one constraint may break another
+  /// that has the same attribute.
   func mendUniqueness() throws {
+    for pass in 0..<Self.mostPasses {
+      guard try mendUniqueness(usesPlaceholders: pass < Self.mostPasses - 1) else { return }
+    }
+  }
+
+  /// - Returns: Whether rows were changed.
+  private func mendUniqueness(usesPlaceholders: Bool) throws -> Bool {
+    var isChanged = false
     for entity in hierarchy.order {
       for names in hierarchy[entity]?.uniquenessConstraints ?? [] {
         let columns = names.compactMap { binding.column(of: $0, in: entity) }
@@ -220,6 +229,7 @@ extension Mender {
           """
         var keys = try keys(repeated)
         guard !keys.isEmpty else { continue }
+        isChanged = true
         let optional = names.lastIndex { name in
           hierarchy.property(name, of: entity)?.property.traits.isOptional ?? false
         }
@@ -233,7 +243,7 @@ extension Mender {
               "breaks a uniqueness constraint; it is absent in all but the first object"))
         } else {
           var unplaced: String?
-          if let name = names.last, let column = columns.last,
+          if usesPlaceholders, let name = names.last, let column = columns.last,
             let attribute = hierarchy.property(name, of: entity)?.property.attribute
           {
             let before = keys
@@ -259,6 +269,7 @@ extension Mender {
         }
       }
     }
+    return isChanged
   }
 
   /// Gives rows placeholders that no other row has, where there is room for them.
@@ -293,4 +304,5 @@ extension Mender {
 
   private static let unplaced = "SELECT key FROM temp.unplaced"
   private static let mostAttempts = 16
+  private static let mostPasses = 4
 }
