@@ -43,10 +43,7 @@ extension BundleWork {
     guard flow.stop == nil else { return false }
     return try await withThrowingTaskGroup(of: Bool.self) { group in
       group.addTask { try await perform(tasks, run, in: directory) }
-      group.addTask {
-        try await watch(store, run, loss: loss)
-        return false
-      }
+      group.addTask { try await watch(store, run, loss: loss) }
       defer { group.cancelAll() }
       return try await group.next() ?? false
     }
@@ -58,15 +55,25 @@ extension BundleWork {
       limits: run.pipeline.limits, inUse: .skip, retries: false)
   }
 
-  /// Keeps to the window and to what the operator asks for. Returns when the work must stop.
+  /// Keeps to the window, to what the operator asks for, and to how long one store may take. Returns when the
+  /// work must stop.
+  ///
+  /// - Returns: Whether nobody else is to try: the store's own process finds out what takes so long.
   private func watch(
     _ store: FoundStore, _ run: PipelineRun, loss: @Sendable () -> RunFlow.Stop?
-  ) async throws {
+  ) async throws -> Bool {
     var flow = flow(of: store, run)
+    var start = SteadyClock.seconds
     while flow.stop == nil {
+      let before = SteadyClock.seconds
       try await Task.sleep(for: .milliseconds(500))
       look(&flow, run, loss: loss())
+      if flow.control.isPaused { start += SteadyClock.seconds - before }
+      if let limit = run.pipeline.limits.storeTimeoutSeconds, SteadyClock.seconds - start > limit {
+        return true
+      }
     }
+    return false
   }
 
   /// - Returns: False where the task was cancelled.
@@ -89,8 +96,10 @@ extension BundleWork {
       }
       return true
     } catch let error as FleetError {
-      if case .task = error { return true }
-      throw error
+      switch error {
+      case .task, .workersLost, .workersDie: return true
+      default: throw error
+      }
     } catch is CancellationError {
       return false
     }

@@ -43,11 +43,8 @@ struct StoreSnapshot {
         try DurableFile.makeFolder(folder)
         try copy(files, identity, to: StoreFiles(work))
       }
-      // Shared memory that appeared meanwhile belongs to somebody whom no lock kept out.
-      let wasKept =
-        try lock.isHeld
-        && (lock.hasSharedMemory || StoreFiles.kind(at: files.shm) == FileKind.none)
-      guard try wasKept || files.identity(hasWriter: lock.hasWriter) == identity else {
+      // Locks keep out only who takes them: some applications open stores without.
+      guard try files.identity(hasWriter: lock.hasWriter) == identity else {
         remove(StoreFiles(work))
         continue
       }
