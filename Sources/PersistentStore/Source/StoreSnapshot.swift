@@ -31,6 +31,7 @@ struct StoreSnapshot {
   func clone(of files: StoreFiles) throws -> (FilePath, StoreIdentity) {
     for _ in 0..<Self.attempts {
       let lock = try files.readLock()
+      let main = try StoreFiles.markIfThere(files.store)
       let identity = try files.identity(hasWriter: lock.hasWriter)
       let target = folder.appending("store-\(identity.name).sqlite")
       if let mark = try StoreFiles.markIfThere(target),
@@ -43,8 +44,12 @@ struct StoreSnapshot {
         try DurableFile.makeFolder(folder)
         try copy(files, identity, to: StoreFiles(work))
       }
-      // Locks keep out only who takes them: some applications open stores without.
-      guard try files.identity(hasWriter: lock.hasWriter) == identity else {
+      // Shared memory that appeared meanwhile belongs to somebody whom no lock kept out, and so does what is
+      // written to the main file: some applications open stores without locks.
+      let wasKept =
+        try lock.isHeld && StoreFiles.markIfThere(files.store) == main
+        && (lock.hasSharedMemory || StoreFiles.kind(at: files.shm) == FileKind.none)
+      guard try wasKept || files.identity(hasWriter: lock.hasWriter) == identity else {
         remove(StoreFiles(work))
         continue
       }
