@@ -5,6 +5,8 @@ import GodwitSQLite
 extension Mender {
   /// Values that the rules of their attribute refuse.
   func mendAttributes() throws {
+    try connection.execute(
+      "CREATE TEMP TABLE replaced (name TEXT, key INTEGER, PRIMARY KEY (name, key)) WITHOUT ROWID")
     try doubtRows()
     for rule in rules where [.required, .type, .external].contains(rule.kind) {
       guard let entity = rule.entity, let property = rule.property,
@@ -15,8 +17,13 @@ extension Mender {
       guard !keys.isEmpty else { continue }
       let (value, words) = replacement(of: found, entity)
       try connection.execute(
-        "UPDATE \(quoted(table.name)) SET \(quoted(found.column)) = \(value) "
-          + "WHERE Z_PK IN (\(selection(rule)))")
+        """
+        INSERT OR IGNORE INTO temp.replaced
+        SELECT \(Self.text(table.name)), Z_PK FROM \(quoted(table.name))
+         WHERE Z_PK IN (\(selection(rule)));
+        UPDATE \(quoted(table.name)) SET \(quoted(found.column)) = \(value)
+         WHERE Z_PK IN (\(selection(rule)))
+        """)
       lost.append(
         .init(
           .value, entity: entity.rawValue, property: property, keys: keys,
@@ -183,14 +190,16 @@ extension Mender {
     }
   }
 
+  /// A text as SQL.
+  private static func text(_ text: String) -> String {
+    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+  }
+
   private static func literal(_ value: StoredDefault) -> String? {
     switch value {
     case .integer(let number): return String(number)
     case .real(let number): return number.isFinite ? "\(number)" : nil
-    case .text(let text):
-      return "'"
-        + text.split(separator: "'", omittingEmptySubsequences: false)
-        .joined(separator: "''") + "'"
+    case .text(let text): return Self.text(text)
     case .blob(let bytes):
       let digits = bytes.map { byte in
         (byte < 16 ? "0" : "") + String(byte, radix: 16)
@@ -220,10 +229,12 @@ extension Mender {
         else { continue }
         let listed = columns.map(quoted).joined(separator: ", ")
         let present = columns.map { "\(quoted($0)) IS NOT NULL" }.joined(separator: " AND ")
-        // The index is over the whole table, other entities' rows included.
+        // The index is over the whole table, other entities' rows included. A value that was lost gives way.
+        let replaced = "SELECT key FROM temp.replaced WHERE name = \(Self.text(table.name))"
         let repeated = """
           SELECT Z_PK FROM (
-            SELECT Z_PK, row_number() OVER (PARTITION BY \(listed) ORDER BY Z_PK) AS n
+            SELECT Z_PK, row_number() OVER (
+                     PARTITION BY \(listed) ORDER BY Z_PK IN (\(replaced)), Z_PK) AS n
               FROM \(quoted(table.name)) WHERE \(present))
            WHERE n > 1
           """
