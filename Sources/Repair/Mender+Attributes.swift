@@ -179,7 +179,8 @@ extension Mender {
     let mark = attempt == 0 ? "" : " || ' \(attempt)'"
     switch attribute.type {
     case .boolean: return "0"
-    case .integer16, .integer32: return isUnique ? "\(key) % 32768" : "0"
+    case .integer16: return isUnique ? "\(key) % 32768" : "0"
+    case .integer32: return isUnique ? "\(key) % 2147483648" : "0"
     case .integer64, .decimal, .date: return isUnique ? key : "0"
     case .double, .float: return isUnique ? "CAST(\(key) AS REAL)" : "0.0"
     case .string: return isUnique ? "'repaired ' || Z_PK\(mark)" : "''"
@@ -305,7 +306,9 @@ extension Mender {
          WHERE Z_PK IN (\(Self.unplaced));
         DELETE FROM temp.unplaced WHERE key NOT IN (
           SELECT Z_PK FROM (
-            SELECT Z_PK, count(*) OVER (PARTITION BY \(columns)) AS n FROM \(quoted(table)))
+            SELECT Z_PK, row_number() OVER (
+                     PARTITION BY \(columns) ORDER BY Z_PK IN (\(Self.unplaced)), Z_PK) AS n
+              FROM \(quoted(table)))
            WHERE n > 1)
         """)
       if try keys(Self.unplaced).isEmpty { break }
