@@ -63,7 +63,7 @@ extension ArchivedValue {
     case .instance(let object) where object.isKind(of: "NSString"):
       if case .text(let text)? = object["NS.string"] { return text }
       if case .bytes(let bytes)? = object["NS.bytes"] {
-        return String(decoding: bytes, as: UTF8.self)
+        return String(validating: bytes, as: UTF8.self)
       }
       return nil
     default: return nil

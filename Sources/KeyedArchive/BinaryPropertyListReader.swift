@@ -167,7 +167,7 @@ struct BinaryPropertyListReader {
       let units = stride(from: 0, to: pairs.count, by: 2).map {
         UInt16(pairs[$0]) << 8 | UInt16(pairs[$0 + 1])
       }
-      return leaf(.string(String(decoding: units, as: UTF16.self)))
+      return leaf(PropertyList(text: units))
     case 0xA, 0xC:
       let (values, size) = try elements(start, count, depth: depth)
       return Parsed(value: kind == 0xA ? .array(values) : .set(values), size: size + 1)
@@ -254,6 +254,7 @@ struct BinaryPropertyListReader {
     var result = PropertyListDictionary()
     for (key, value) in zip(keys, values) {
       guard case .string(let name) = key else {
+        // An unpaired UTF-16 unit in a key is refused, too: it would not be written as it was.
         throw ArchiveError.malformed(offset: start, reason: "a dictionary key is not a string")
       }
       result[name] = value

@@ -130,6 +130,11 @@ struct BinaryPropertyListWriter {
     append(UInt64(bitPattern: value), size: size, to: &output)
   }
 
+  private static func append(_ units: [UInt16], to output: inout [UInt8]) {
+    append(kind: 0x60, size: units.count, to: &output)
+    for unit in units { append(UInt64(unit), size: 2, to: &output) }
+  }
+
   private static func append(_ value: PropertyList, to output: inout [UInt8]) {
     switch value {
     case .boolean(let flag): output.append(flag ? 9 : 8)
@@ -152,9 +157,9 @@ struct BinaryPropertyListWriter {
         append(kind: 0x50, size: text.utf8.count, to: &output)
         output += text.utf8
       } else {
-        append(kind: 0x60, size: text.utf16.count, to: &output)
-        for unit in text.utf16 { append(UInt64(unit), size: 2, to: &output) }
+        append(Array(text.utf16), to: &output)
       }
+    case .unpairedText(let units): append(units, to: &output)
     case .uid(let number):
       let size = width(UInt64(number))
       output.append(0x80 | UInt8(size - 1))

@@ -64,13 +64,13 @@ struct OpenStepPropertyListReader {
     if try take("{") { return .dictionary(try dictionary(depth: depth + 1)) }
     if try take("(") { return .array(try array(depth: depth + 1)) }
     if try take("<") { return .data(try data()) }
-    return .string(try text())
+    return try text()
   }
 
   private mutating func dictionary(depth: Int) throws -> PropertyListDictionary {
     var result = PropertyListDictionary()
     while try !take("}") {
-      let key = try text()
+      guard let key = try text().string else { throw odd("a key has half of a character") }
       guard try take("=") else { throw odd("a key has no value") }
       result[key] = try value(depth: depth)
       // The last pair need not end.
@@ -122,13 +122,13 @@ struct OpenStepPropertyListReader {
 
   // MARK: Texts
 
-  private mutating func text() throws -> String {
+  private mutating func text() throws -> PropertyList {
     try skip()
     if next == UInt8(ascii: "\"") || next == UInt8(ascii: "'") { return try quotedText() }
     let start = place
     while let byte = next, Self.isPlain(byte) { place += 1 }
     guard place > start else { throw odd("a value is missing") }
-    return String(decoding: bytes[start..<place], as: UTF8.self)
+    return .string(String(decoding: bytes[start..<place], as: UTF8.self))
   }
 
   /// Letters, digits and what descriptions leave without quotes.
@@ -142,7 +142,7 @@ struct OpenStepPropertyListReader {
     }
   }
 
-  private mutating func quotedText() throws -> String {
+  private mutating func quotedText() throws -> PropertyList {
     let quote = bytes[place]
     place += 1
     var units: [UInt16] = []
@@ -160,7 +160,7 @@ struct OpenStepPropertyListReader {
     guard next == quote else { throw odd("a text does not end") }
     place += 1
     flush()
-    return String(decoding: units, as: UTF16.self)
+    return PropertyList(text: units)
   }
 
   /// `\n`, `\U00e9` or, in octal and NeXTSTEP's own character set, `\351`; the latter only in ASCII,

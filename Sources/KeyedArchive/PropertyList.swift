@@ -15,6 +15,9 @@ package indirect enum PropertyList: Sendable, Hashable {
   case date(Double)
   case data([UInt8])
   case string(String)
+  /// A text with an unpaired UTF-16 unit, as its units: `NSString` and the binary form hold it, and no
+  /// `String` does.
+  case unpairedText([UInt16])
   /// The place of an object in the `$objects` of a keyed archive.
   case uid(UInt32)
   case array([PropertyList])
@@ -64,6 +67,11 @@ extension PropertyList {
   /// A value of a dictionary; nil where this is not a dictionary or has no such key.
   package subscript(key: String) -> PropertyList? { dictionary?[key] }
 
+  /// A text out of UTF-16 units.
+  init(text units: [UInt16]) {
+    self = String(validating: units, as: UTF16.self).map(Self.string) ?? .unpairedText(units)
+  }
+
   /// Reads a binary or an XML property list; the first bytes decide which.
   ///
   /// - Throws: ``ArchiveError``.
@@ -88,7 +96,9 @@ extension PropertyList {
   }
 
   /// The XML form, which a text can hold.
-  package func xml() -> String { XMLPropertyListWriter.text(self) }
+  ///
+  /// - Throws: ``UnwritableValue`` for what no reader of XML takes.
+  package func xml() throws(UnwritableValue) -> String { try XMLPropertyListWriter.text(self) }
 
   /// The binary form, version 00. The same value always gives the same bytes.
   package func binary() -> [UInt8] { BinaryPropertyListWriter.write(self) }

@@ -69,21 +69,10 @@ enum XMLPropertyListReader {
     return .dictionary(result)
   }
 
-  /// `2001-02-03T04:05:06Z`, always UTC.
   private static func date(_ text: String) throws -> Double {
-    let fields = text.split(whereSeparator: { "-T:Z".contains($0) }).map { Int($0) }
-    guard fields.count == 6, text.utf8.count == 20,
-      case let (year?, month?, day?, hour?, minute?, second?) = (
-        fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]
-      ), (1...12).contains(month), (1...31).contains(day), (0...23).contains(hour),
-      (0...59).contains(minute), (0...60).contains(second)
-    else { throw ArchiveError.malformedXML(line: 1, reason: "an odd date") }
-    // Days since 2001-01-01 in the Gregorian calendar, years counted from March.
-    let shifted = month > 2 ? year : year - 1
-    let monthFromMarch = (month + 9) % 12
-    let days =
-      365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + (153 * monthFromMarch + 2) / 5
-      + day - 1 - 730_791
-    return Double(days * 86_400 + hour * 3_600 + minute * 60 + second)
+    guard let seconds = PropertyListDate.seconds(text) else {
+      throw ArchiveError.malformedXML(line: 1, reason: "an odd date")
+    }
+    return seconds
   }
 }

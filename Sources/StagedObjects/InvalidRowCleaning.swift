@@ -1,3 +1,4 @@
+import GodwitCommit
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitObjectModel
@@ -59,7 +60,8 @@ package struct InvalidRowCleaning: Sendable {
   ///   - path: The assembled file, to which nobody else has a connection.
   ///   - settings: As for a handler: how patterns are read.
   ///   - origins: Gives entity and key of each source object, and of an object that was made of it.
-  /// - Throws: ``StagedMigrationError/invalidObjects(_:)`` where rows break rules all the same.
+  /// - Throws: ``StagedMigrationError/invalidObjects(_:)`` where rows break rules all the same,
+  ///   `CommitError.uniqueness` where values that they are given, or that derive from these, are not unique.
   package func clean(
     _ path: FilePath, model: EntityHierarchy, settings: StageStore.Settings,
     origins: ((EntityName, Int64, EntityName, Int64) throws -> Void) throws -> Void = { _ in }
@@ -67,18 +69,25 @@ package struct InvalidRowCleaning: Sendable {
     var outcome = Outcome()
     var cleared: Cleared = [:]
     let rejects = policy == .setAside ? try RejectStore(rejects) : nil
-    try StageStore.change(path, model: model, settings: settings) { store in
-      var isFirst = true
-      while true {
-        var handled = 0
-        for entity in store.model.order {
-          handled += try handle(
-            entity, in: store, onlyChanged: !isFirst, rejects, &outcome, &cleared)
+    do {
+      try StageStore.change(path, model: model, settings: settings) { store in
+        var isFirst = true
+        while true {
+          var handled = 0
+          for entity in store.model.order {
+            handled += try handle(
+              entity, in: store, onlyChanged: !isFirst, rejects, &outcome, &cleared)
+          }
+          isFirst = false
+          // Default values are given once: what they do not cure, saving reports.
+          if handled == 0 || policy != .setAside { return }
         }
-        isFirst = false
-        // Default values are given once: what they do not cure, saving reports.
-        if handled == 0 || policy != .setAside { return }
       }
+    } catch let error as RepeatedValue {
+      var rows = RowTally()
+      rows.add(error.key)
+      throw CommitError.uniqueness(
+        entity: error.entity.rawValue, index: error.property, rows: rows)
     }
     try rejects?.finish(origins)
     for (object, properties) in cleared {

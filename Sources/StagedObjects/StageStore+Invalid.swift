@@ -127,9 +127,7 @@ extension StageStore {
         "UPDATE \(quoted(table.name)) SET \(quoted(column)) = ?1 WHERE Z_PK = ?2",
         [value, .integer(object.primaryKey)])
     } catch let error as SQLiteError where error.isConstraintUnique {
-      var rows = RowTally()
-      rows.add(object.primaryKey)
-      throw CommitError.uniqueness(entity: object.entity.rawValue, index: property, rows: rows)
+      throw RepeatedValue(entity: object.entity, property: property, key: object.primaryKey)
     }
     return true
   }

@@ -95,6 +95,7 @@ extension StageStore {
       }
     }
     for object in doomed {
+      try noteCounts(before: object)
       for relationship in try relationships(of: object.entity) {
         try release(relationship, of: object, doomed: all)
       }

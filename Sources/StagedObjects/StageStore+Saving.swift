@@ -14,11 +14,10 @@ extension StageStore {
         "UPDATE Z_PRIMARYKEY SET Z_MAX = max(ifnull(Z_MAX, 0), ?1) WHERE Z_ENT = ?2",
         [.integer(key), .integer(number(of: root))])
     }
+    try computeDerived()
     var findings: [StoreFinding] = []
     for entity in model.order where try isChanged(entity) {
       guard let table = layout.table(of: entity) else { continue }
-      try countDerived(of: entity, in: table)
-      try deriveTexts(of: entity, in: table)
       // Once for each save, as Core Data counts; a new object begins with 1.
       _ = try connection.rows(
         """
@@ -37,47 +36,6 @@ extension StageStore {
     try !connection.rows(
       "SELECT 1 FROM temp.changes WHERE ent = ?1 LIMIT 1", [.integer(number(of: entity))]
     ).isEmpty
-  }
-
-  /// Attributes that count the members of a relationship. The store's triggers may do so, too.
-  private func countDerived(of entity: EntityName, in table: EntityTable) throws {
-    for declared in model.properties(of: entity) where declared.property.isStored {
-      guard let attribute = declared.property.attribute, let name = attribute.countedRelationship,
-        let column = layout.column(of: attribute.name, in: entity),
-        let counted = model.property(name, of: entity),
-        let relationship = counted.property.relationship,
-        let storage = layout.pairStorage(of: relationship, declaredBy: counted.entity)
-      else { continue }
-      _ = try connection.rows(
-        """
-        UPDATE \(quoted(table.name)) AS o
-           SET \(quoted(column)) = (
-               SELECT count(*)
-                 FROM \(quoted(storage.table)) AS r
-                WHERE r.\(quoted(storage.ownerColumn)) = o.Z_PK)
-         WHERE Z_PK IN (SELECT pk FROM temp.changes WHERE ent = ?1)
-        """, [.integer(number(of: entity))])
-    }
-  }
-
-  /// Attributes that derive from the object's own texts.
-  private func deriveTexts(of entity: EntityName, in table: EntityTable) throws {
-    for declared in model.properties(of: entity) where declared.property.isStored {
-      guard let attribute = declared.property.attribute, attribute.type == .string,
-        let column = layout.column(of: attribute.name, in: entity),
-        let derived = attribute.ownDerivation(model, of: entity)?.derivedText({ name in
-          guard model.property(name, of: entity)?.property.attribute?.type == .string else {
-            return nil
-          }
-          return layout.column(of: name, in: entity).map(quoted)
-        })
-      else { continue }
-      _ = try connection.rows(
-        """
-        UPDATE \(quoted(table.name)) SET \(quoted(column)) = \(derived)
-         WHERE Z_PK IN (SELECT pk FROM temp.changes WHERE ent = ?1)
-        """, [.integer(number(of: entity))])
-    }
   }
 
   /// The rules about one row: required properties, bounds, lengths, patterns.

@@ -44,6 +44,8 @@ package final class StageStore: StageStoreAccess {
   var highestKeys: [EntityName: Int64] = [:]
   /// Table → the first of them.
   var firstNewKeys: [String: Int64] = [:]
+  /// Entity → the relationships that lead to it and that a derived attribute counts.
+  var countedRelationships: [EntityName: [StageRelationship]] = [:]
   /// Entity → its `INSERT`.
   var inserts: [EntityName: Statement] = [:]
   /// Table → whether it has a row of a key and an entity number.
@@ -103,10 +105,18 @@ package final class StageStore: StageStoreAccess {
     _ handler: CustomMigrationStage.Handler, on path: FilePath, model: EntityHierarchy,
     settings: Settings
   ) throws -> Outcome {
-    try change(path, model: model, settings: settings) { try handler(StageContext($0)) }
+    do {
+      return try change(path, model: model, settings: settings) { try handler(StageContext($0)) }
+    } catch let error as RepeatedValue {
+      throw StagedMigrationError.invalidValue(
+        entity: error.entity.rawValue, property: error.property, code: 1551,
+        message: "the value breaks a uniqueness constraint (Z_PK \(error.key)).")
+    }
   }
 
   /// Changes a store, in one transaction, and saves.
+  ///
+  /// - Throws: What the body throws, ``RepeatedValue``, `StagedMigrationError`, `SQLiteError`.
   @discardableResult
   static func change(
     _ path: FilePath, model: EntityHierarchy, settings: Settings,
@@ -147,6 +157,7 @@ package final class StageStore: StageStoreAccess {
 
   private func forgetStatements() {
     places = [:]
+    countedRelationships = [:]
     inserts = [:]
     presence = [:]
     noteStatement = nil
@@ -229,6 +240,8 @@ extension StageStore {
         ent INTEGER, pk INTEGER, inserted INTEGER, PRIMARY KEY (ent, pk)
       ) WITHOUT ROWID
       """)
+    try connection.execute(
+      "CREATE TEMP TABLE recounts (ent INTEGER, pk INTEGER, PRIMARY KEY (ent, pk)) WITHOUT ROWID")
     try connection.execute("CREATE TEMP TABLE dropped (name TEXT PRIMARY KEY) WITHOUT ROWID")
   }
 

@@ -29,8 +29,29 @@ enum Bucket {
     var dictionary = found ?? PropertyListDictionary()
     dictionary[key] = value.isNull ? nil : try value.propertyList(depth: 0)
     let list = PropertyList.dictionary(dictionary)
-    if case .string = data { return .string(list.xml()) }
-    return .data(list.binary())
+    let result: ExpressionValue
+    let size: Int
+    if case .string = data {
+      let text = try xml(list)
+      (result, size) = (.string(text), text.utf8.count)
+    } else {
+      let bytes = list.binary()
+      (result, size) = (.data(bytes), bytes.count)
+    }
+    // A larger one would not be read again.
+    guard size <= sizeLimit else {
+      throw .tooLarge(what: "bytes in one bucket", limit: sizeLimit)
+    }
+    return result
+  }
+
+  private static func xml(_ list: PropertyList) throws(EvaluationProblem) -> String {
+    do {
+      return try list.xml()
+    } catch {
+      throw .notRepresentable(
+        what: error.words, by: "a bucket in a String attribute, which is XML,")
+    }
   }
 
   private static func name(_ key: ExpressionValue) throws(EvaluationProblem) -> String {
@@ -108,6 +129,8 @@ extension ExpressionValue {
       self = .date(seconds)
     case .data(let bytes): self = .data(bytes)
     case .string(let text): self = .string(text)
+    case .unpairedText:
+      throw .notRepresentable(what: UnwritableValue.unpairedText.words, by: "an expression's text")
     case .uid(let place): self = .integer(Int64(place))
     case .array(let members): self = .array(try Self.values(members))
     case .set(let members): self = .set(of: try Self.values(members))

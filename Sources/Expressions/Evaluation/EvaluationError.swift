@@ -68,6 +68,8 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
   case badPredicate(ExpressionError)
   /// The bytes of a bucket are no property-list dictionary.
   case damagedPropertyList(reason: String)
+  /// A value that the form it is to have cannot hold; both in words.
+  case notRepresentable(what: String, by: String)
   /// The expression, or a value that it reads or makes, is nested too deeply.
   case tooDeep
   /// Texts and collections longer than `EvaluationLimits` allow, or too many steps.
@@ -171,6 +173,7 @@ extension EvaluationProblem: CustomStringConvertible {
     case .badPattern(let what): "this is no \(what)"
     case .badPredicate(let error): "the fetch's predicate cannot be read: \(error)"
     case .damagedPropertyList(let reason): "the data is not a property-list dictionary: \(reason)"
+    case .notRepresentable(let what, let form): "\(form) cannot hold \(what)"
     case .tooDeep: "the expression, or what it reads, is nested too deep"
     case .tooLarge(let what, let limit): "the expression needs more than \(limit) \(what)"
     case .unacceptable(let found, let type):
