@@ -97,6 +97,10 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var restoredWAL: Log?
   package var restoredJournal: Log?
 
+  /// True of a ``Kind/restore`` that replaces what the rollback itself has put where no store was: a copy of the
+  /// backup with its logs' content in it. Nothing is kept of that, and ``clone`` is the same file as ``main``.
+  package var isOfCopy: Bool?
+
   /// Whether the backup stays where the commit is taken back: a file that had been replaced has the store's name
   /// again.
   var keepsBackup: Bool?
@@ -118,7 +122,10 @@ extension CommitJournal {
           + "\(files.externalDataFolder): \(sharer) has the same folder.")
     }
     return notes
-      + (lostRights?.notes(of: store, source: kind == .restore ? "What was replaced" : "The source")
+      + (lostRights?.notes(
+        of: store,
+        source: isOfCopy == true
+          ? "The backup" : kind == .restore ? "What was replaced" : "The source")
         ?? [])
   }
 

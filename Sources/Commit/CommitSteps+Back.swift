@@ -54,6 +54,8 @@ extension CommitSteps {
       try removeIfEmpty(backup.externalDataFolder)
       try removeIfEmpty(backup.supportFolder)
     }
+    // The copy has all that is in them.
+    if journal.isOfCopy == true { try takeLogsBack(journal) }
     try removeLeftovers(of: journal)
     try DurableFile.removeIfPresent(FilePath(journal.assembled))
     try DurableFile.remove(CommitJournal.path(in: run))

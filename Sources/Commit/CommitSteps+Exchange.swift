@@ -64,9 +64,15 @@ extension CommitSteps {
       try retire(&clone, at: assembled, journal)
       try retire(&source, at: journal.clonePath, journal)
     } else {
-      try removeLogs(files, but: journal)
-      try placeLogs(journal)
-      try put(destination, at: assembled, inPlaceOf: source, main, files.store)
+      do {
+        try removeLogs(files, but: journal)
+        try placeLogs(journal)
+        try put(destination, at: assembled, inPlaceOf: source, main, files.store)
+      } catch let error as CommitError where journal.isOfCopy == true {
+        // Who waits finds the copy alone.
+        try takeLogsBack(journal)
+        throw error
+      }
       try retire(&source, at: assembled, journal)
     }
   }

@@ -54,7 +54,7 @@ extension CommitSteps {
     if try use == .written && isOpen(path) { return }
     // One that nobody wrote to is what the backup, or the file that the clone was made of, holds.
     let original =
-      try FileMark(path)?.isSameFile(as: journal.main) == true
+      try journal.isOfCopy != true && FileMark(path)?.isSameFile(as: journal.main) == true
       ? journal.backup.store : journal.settledSource.map { FilePath($0) }
     if use != .written, let original, try ExternalDataFolder.areEqual(path, original) { return }
     if try isSound(path, wal: wal, journal: rollbackJournal) { return }

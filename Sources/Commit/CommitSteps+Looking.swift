@@ -96,12 +96,20 @@ extension CommitSteps {
       return try !DurableFile.exists(journal.storePath)
     case .replace, .restore:
       try demandStore(of: journal)
+      guard try journal.isOfCopy != true || hasRestoredLogs(journal) else { return false }
       if try needsClone(journal)
         && FileMark(FilePath(journal.settledSource ?? "")) != journal.settledMark
       {
         return false
       }
       return try isSourceUnchanged(journal)
+    }
+  }
+
+  /// Each log waits, or is where it goes.
+  private func hasRestoredLogs(_ journal: CommitJournal) throws -> Bool {
+    try journal.restoredLogs.allSatisfy { log, place in
+      try FileMark(FilePath(log.path)) == log.mark || FileMark(place) == log.mark
     }
   }
 

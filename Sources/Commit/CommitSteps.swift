@@ -172,6 +172,7 @@ extension CommitSteps {
   /// counts only where it holds what they do. External data is never written again, and gets second
   /// names.
   func backUp(_ journal: CommitJournal) throws {
+    guard journal.isOfCopy != true else { return }
     let files = journal.files
     for (from, to) in journal.copies {
       // Empty logs hold nothing.
@@ -192,7 +193,7 @@ extension CommitSteps {
   /// Makes a backup of an earlier process again where it does not hold what the source did: somebody may
   /// have removed it, or a part of it, since.
   func renewBackup(_ journal: CommitJournal) throws {
-    guard try isSourceUnchanged(journal) else { return }
+    guard try journal.isOfCopy != true && isSourceUnchanged(journal) else { return }
     let (files, backup) = (journal.files, journal.backup)
     guard try FileMark(files.store) == journal.main else {
       if try FileMark(backup.store) != nil, try isSound(backup) { return }

@@ -18,11 +18,13 @@ extension StoreSwap {
   ///   - identity: The state of the store that may be replaced.
   ///   - run: A directory for this alone, locked by the caller.
   ///   - name: A part of the name of what is kept: `STORE.godwit-rolled-back-NAME.sqlite`.
+  ///   - isOfCopy: What is replaced is a copy of the backup with its logs' content in it, which the rollback itself
+  ///     has put where no store was: nothing is kept of it.
   /// - Throws: ``CommitError``: `sourceChanged` where the store is in another state, `storeInUse`
   ///   where somebody has it open; nothing is changed then.
   package static func restore(
     _ backup: StoreFiles, to store: StoreFiles, identity: StoreIdentity, run: RunDirectory,
-    name: String, isStoreOffline: Bool = false, leases: [LeaseToken] = []
+    name: String, isOfCopy: Bool = false, isStoreOffline: Bool = false, leases: [LeaseToken] = []
   ) throws -> CommitJournal {
     guard !identity.hasPendingChanges else { throw CommitError.sourceChanged(store: store.store) }
     try backup.checkKinds()
@@ -38,21 +40,24 @@ extension StoreSwap {
     var swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
     swap.leases = leases
     // The assembled file, and with logs a copy without them and a clone of that.
-    let needed = logs.isEmpty ? main : 3 * main + logs.reduce(0) { $0 + $1.size }
+    let copies: Int64 = logs.isEmpty || isOfCopy ? 1 : 3
+    let needed = copies * main + logs.reduce(0) { $0 + $1.size }
     try swap.checkSpace(assembledBytes: needed)
     return try tellingSpace(at: store.store) {
-      if !logs.isEmpty {
+      if !logs.isEmpty, !isOfCopy {
         ends.readPath = try backup.clone(in: run.snapshot).store.string
       }
       var swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
       swap.leases = leases
       let assembled = try swap.assemblyPath()
       try removeAssembled(by: run, for: store.store, name: name)
-      try DurableFile.copy(backup.store, to: assembled)
+      let lost = try DurableFile.copy(backup.store, to: assembled)
       guard try ExternalDataFolder.areEqual(backup.store, assembled) else {
         throw CommitError.incompleteBackup(path: assembled)
       }
-      return try swap.restore(backup, assembled, obsolete: swap.obsoleteExternalData(backup))
+      return try swap.restore(
+        backup, assembled, obsolete: isOfCopy ? [] : swap.obsoleteExternalData(backup),
+        lostByCopy: isOfCopy ? lost : nil)
     }
   }
 
@@ -65,12 +70,18 @@ extension StoreSwap {
     return try ExternalDataFolder.names(names, referredToBy: source.store)
   }
 
+  /// - Parameter lostByCopy: What the copy that is replaced lacks of the backup; nil where another store is.
   private func restore(
-    _ backup: StoreFiles, _ assembled: FilePath, obsolete: [String]
+    _ backup: StoreFiles, _ assembled: FilePath, obsolete: [String], lostByCopy: LostRights?
   ) throws -> CommitJournal {
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     var lock = try CommitSteps.lock(source.store)
     var journal = try beginningExchange(.restore, assembled, steps, &lock)
+    if let lostByCopy {
+      (journal.isOfCopy, journal.clone) = (true, journal.main)
+      (journal.lostOwner, journal.lostGroup) = (lostByCopy.owner, lostByCopy.group)
+      journal.lostAttributes = lostByCopy.attributes
+    }
     journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
     journal.restoredJournal = try waiting(backup.journal, "journal", assembled)
     let external = backup.externalDataFolder
@@ -106,5 +117,15 @@ extension StoreSwap {
     return try recover(
       found.checked(in: run, source: store, destination: store, restored: backup), run,
       isStoreOffline, leases)
+  }
+
+  /// Takes a restoration back of which the store is gone: nothing of it is left at the path.
+  package static func abandonRestoration(
+    of backup: StoreFiles, to store: FilePath, run: RunDirectory, leases: [LeaseToken] = []
+  ) throws {
+    guard let found = try CommitJournal.read(in: run) else { return }
+    let steps = CommitSteps(run: run, mayHaveUnfinished: true, leases: leases)
+    try steps.takeBack(
+      found.checked(in: run, source: store, destination: store, restored: backup))
   }
 }

@@ -1,3 +1,4 @@
+import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
@@ -6,6 +7,10 @@ import SystemPackage
 
 // Stores that are not there any more. Nothing is replaced, so no journal is needed: every step finds what
 // an earlier call has done, and the main file gets its name last.
+//
+// A backup with logs is several files, and no one step puts them all there. A log that lies alone would be played
+// into whatever file somebody puts beside it. So a copy of the backup with the logs' content in it comes first, and
+// the backup takes its place as that of any store: at every moment the path has one whole store or none.
 extension Rollback {
   /// Why a backup cannot be put where no store is; nil where it can.
   ///
@@ -37,10 +42,10 @@ extension Rollback {
         + "and roll back again. " + backup.handCopy(to: store))
   }
 
-  /// Puts all of a backup where no store is: external data and logs first, since a main file without
-  /// them would be another store.
+  /// Puts all of a backup where no store is: external data first, since a main file without it would be
+  /// another store.
   func putBackWhole(_ task: RestoreTask) throws -> End {
-    let (backup, store) = (StoreFiles(FilePath(task.backup)), StoreFiles(FilePath(task.store)))
+    let (backup, store) = (task.backupFiles, task.storeFiles)
     if let reason = try remains(backup, store) {
       return End(item: Item(store: task.store, verdict: .refused, reasons: [reason]))
     }
@@ -60,10 +65,16 @@ extension Rollback {
       ".\(store.store.lastComponent?.string ?? "").godwit-\(task.name)")
     try DurableFile.removeIfPresent(waiting)
     try DurableFile.removeUnfinished([waiting, store.wal, store.journal])
-    let lost = try DurableFile.copy(backup.store, to: waiting)
-    for (log, path) in [(backup.wal, store.wal), (backup.journal, store.journal)] {
-      guard let mark = try FileMark(log), mark.size > 0, try FileMark(path) == nil else { continue }
-      try DurableFile.copy(log, to: path)
+    let hasLogs = try hasLogs(backup)
+    let main = hasLogs ? try backup.clone(in: directory(of: task).snapshot).store : backup.store
+    var lost = try DurableFile.copy(main, to: waiting)
+    var task = task
+    if hasLogs {
+      lost = try DurableFile.copyAttributes(from: backup.store, to: waiting)
+      task.copy = try FileMark(waiting)
+      try task.write(in: directory(of: task))
+      // The backup's own, as ``remains(_:_:)`` has seen.
+      for log in [store.wal, store.journal] { try DurableFile.removeIfPresent(log) }
     }
     try leases.requireCurrent(store: store.store)
     do {
@@ -72,6 +83,7 @@ extension Rollback {
       try DurableFile.removeIfPresent(waiting)
       throw CommitError.sourceChanged(store: store.store)
     }
+    if hasLogs { return try replaceCopy(task) ?? changedCopy(task) }
     var end = try end(task)
     end.item.reasons += lost.notes(of: task.store, source: "The backup").map {
       RunReport.Reason(reason: RunReport.Reason.note, message: $0)
@@ -79,18 +91,94 @@ extension Rollback {
     return end
   }
 
+  /// Lets a backup with logs take the place of the copy that ``putBackWhole(_:)`` has put there.
+  ///
+  /// - Returns: Nil where the store is not that copy, or not any more.
+  private func replaceCopy(_ task: RestoreTask) throws -> End? {
+    let (backup, store, directory) = (task.backupFiles, task.storeFiles, directory(of: task))
+    // Whoever writes from here on changes it.
+    let identity = try store.identity()
+    let copy = try backup.clone(in: directory.snapshot).store
+    guard try !identity.hasPendingChanges && Self.areEqual(store.store, copy) else { return nil }
+    do {
+      return try endOfCopy(
+        task,
+        StoreSwap.restore(
+          backup, to: store, identity: identity, run: directory, name: task.name, isOfCopy: true,
+          isStoreOffline: pipeline.stores.inUse == .offline, leases: leases))
+    } catch {
+      // What a journal is left of is finished by the next call.
+      if try !DurableFile.exists(directory.journal) {
+        // Whoever has taken the work over has files of the same names.
+        try leases.requireCurrent(store: store.store)
+        try StoreSwap.removeAssembled(by: directory, for: store.store, name: task.name)
+      }
+      throw error
+    }
+  }
+
+  private func endOfCopy(_ task: RestoreTask, _ journal: CommitJournal) throws -> End {
+    var end = try end(task)
+    end.item.reasons += journal.notes.map {
+      RunReport.Reason(reason: RunReport.Reason.note, message: $0)
+    }
+    return end
+  }
+
+  private func changedCopy(_ task: RestoreTask) -> End {
+    End(
+      item: Item(
+        store: task.store, verdict: .refused, run: task.run, backup: task.backup,
+        reasons: [
+          RunReport.Reason(
+            reason: "changed-since",
+            message:
+              "\(task.store) was gone, and the rollback has put a copy of \(task.backup) there, with the content of its "
+              + "logs in it. Something has been written to the copy since, so it stays as it is. The backup stays, "
+              + "too. Decide which of the two to keep.")
+        ]))
+  }
+
   /// Goes on where ``putBackWhole(_:)`` was cut off.
   ///
-  /// - Returns: Nil where a store is there that is not the backup, or the backup is not as it was.
+  /// - Returns: Nil where a store is there that is neither the backup nor a copy that the rollback made of it, or
+  ///   the backup is not as it was.
   func finishWhole(_ task: RestoreTask, _ known: LedgerBackup) throws -> End? {
-    let (backup, store) = (StoreFiles(FilePath(task.backup)), StoreFiles(FilePath(task.store)))
+    let (backup, store, directory) = (task.backupFiles, task.storeFiles, directory(of: task))
+    do {
+      let found = try StoreSwap.recoverRestoration(
+        of: backup, to: store.store, run: directory,
+        isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
+      if case .committed(let journal) = found { return try endOfCopy(task, journal) }
+    } catch CommitError.storeMissing {
+      try StoreSwap.abandonRestoration(
+        of: backup, to: store.store, run: directory, leases: leases)
+    }
     guard let found = try backup.backupMark(), found.mark.matches(known.marks),
       try backup.holds(known.marks)
     else { return nil }
     guard try FilePresence.isThere(store.store) else { return try putBackWhole(task) }
-    guard try Self.areEqual(store.store, backup.store), try Self.areEqual(store.wal, backup.wal)
-    else { return nil }
-    return try end(task)
+    if try zip(store.databaseFiles, backup.databaseFiles).allSatisfy(Self.areEqual) {
+      return try end(task)
+    }
+    guard try hasLogs(backup) else { return nil }
+    if let end = try replaceCopy(task) { return end }
+    return try FileMark(store.store)?.isSameFile(as: task.copy) == true ? changedCopy(task) : nil
+  }
+
+  /// Removes what a rollback has made that ends without the backup in its place.
+  func forget(_ task: RestoreTask) throws {
+    let directory = directory(of: task)
+    try StoreSwap.removeAssembled(by: directory, for: task.storeFiles.store, name: task.name)
+    try directory.remove()
+  }
+
+  private func directory(of task: RestoreTask) -> RunDirectory {
+    Self.directory(of: task.storeFiles.store, in: places.state)
+  }
+
+  private func hasLogs(_ backup: StoreFiles) throws -> Bool {
+    try [backup.wal, backup.journal].contains { try FileMark($0)?.size ?? 0 > 0 }
   }
 
   /// Whether two files hold the same bytes, or hold none. One that is empty says as much as none.
@@ -103,5 +191,20 @@ extension Rollback {
     let (first, second) = (try size(a), try size(b))
     guard first == second, first >= 0 else { return false }
     return try first == 0 || ExternalDataFolder.areEqual(a, b)
+  }
+}
+
+extension StoreFiles {
+  /// Those that SQLite reads.
+  fileprivate var databaseFiles: [FilePath] { [store, wal, journal] }
+}
+
+extension Rollback.RestoreTask {
+  fileprivate var storeFiles: StoreFiles { StoreFiles(FilePath(store)) }
+  fileprivate var backupFiles: StoreFiles { StoreFiles(FilePath(backup)) }
+
+  func write(in directory: RunDirectory) throws {
+    try DurableFile.write(
+      Array(JSONLine.text(of: self).utf8), to: directory.path.appending("restore.json"))
   }
 }

@@ -62,7 +62,8 @@ extension Rollback {
       .filter { try ExternalDataFolder.areEqual(FilePath($0.path), copy) }
     guard let backup = found.first(where: \.isToPutBack) ?? found.first else { return nil }
     return RestoreTask(
-      store: backup.store, backup: backup.path, run: backup.run, name: journal.run)
+      store: backup.store, backup: backup.path, run: backup.run, name: journal.run,
+      isMissing: journal.isOfCopy)
   }
 
   /// Brings rollbacks that were cut off to their end.
@@ -96,7 +97,7 @@ extension Rollback {
         if task.isMissing == true {
           var end = try await onOwnThread { try self.finishWhole(task, backup) }
           end?.started = start
-          if end?.item.verdict != .restored { try directory.remove() }
+          if end?.item.verdict != .restored { try forget(task) }
           if let end { ends.append(end) }
           continue
         }

@@ -31,6 +31,8 @@ extension Rollback {
     var name: String
     /// True where there was no store: see ``putBackWhole(_:)``.
     var isMissing: Bool?
+    /// The copy of a backup with logs that was about to be put where no store was.
+    var copy: FileMark?
   }
 
   func putBack(_ stores: [Undoing], name: String) async throws -> [End] {
@@ -156,11 +158,11 @@ extension Rollback {
     try directory.checkPrivate()
     var task = RestoreTask(store: backup.store, backup: backup.path, run: backup.run, name: name)
     if isMissing { task.isMissing = true }
-    try DurableFile.write(
-      Array(JSONLine.text(of: task).utf8), to: directory.path.appending("restore.json"))
+    try task.write(in: directory)
     guard let identity else {
       // What is cut off, or fails, is finished by the next call.
       var end = try putBackWhole(task)
+      if end.item.verdict != .restored { try forget(task) }
       end.item.reasons += restored.reasons
       return end
     }

@@ -1,0 +1,146 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+/// Its backup has a WAL: several files, which no one step puts back.
+@Suite struct `A rollback of a store that is gone, and had a write-ahead log` {
+  /// Another volume than that of the stores.
+  private static let otherVolume = "/dev/shm"
+
+  private func lostStore(_ state: [String]) throws -> (PipelineFolder, [String: Data], String) {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 1, rows: 60, seed: 21)
+    (fleet.logs, fleet.external) = (.all, true)
+    try fleet.write(to: folder.path("stores"))
+    let before = try folder.storeContents()
+    let log = try #require(before.keys.first { $0.hasSuffix("-wal") })
+    let run = try Godwit.run(["run", folder.url.path, "--json"] + state)
+    try #require(run.status == 0, "\(run.messages)")
+    let store = folder.path("stores/\(log.dropLast(4))")
+    try FileManager.default.removeItem(atPath: store)
+    return (folder, before, store)
+  }
+
+  private func rollBack(
+    _ folder: PipelineFolder, _ state: [String] = [], killAfter step: Int? = nil
+  ) throws -> Godwit.Run {
+    try Godwit.run(["rollback", folder.url.path, "--json"] + state, killAfter: step)
+  }
+
+  /// What an application would read, of copies; nil where nothing of the store is there.
+  private func rows(_ store: String, in folder: PipelineFolder) throws -> [String]? {
+    let files = FileManager.default
+    guard files.fileExists(atPath: store) else {
+      for log in ["-wal", "-journal", "-shm"] {
+        #expect(!files.fileExists(atPath: store + log), "\(log) lies alone")
+      }
+      return nil
+    }
+    let copy = folder.root.appendingPathComponent("copy-\(UUID().uuidString)").path
+    for suffix in ["", "-wal", "-journal"] where files.fileExists(atPath: store + suffix) {
+      try files.copyItem(atPath: store + suffix, toPath: copy + suffix)
+    }
+    let connection = try Connection(path: copy, mode: .readWrite)
+    defer { try? connection.close() }
+    #expect(try connection.drawn("PRAGMA integrity_check") == ["ok"])
+    return try connection.drawn("SELECT Z_PK, ZNAME FROM ZRECIPE ORDER BY 1")
+  }
+
+  private func leftovers(_ folder: PipelineFolder) -> [String] {
+    folder.storeFiles().filter { $0.contains(".godwit-") && !$0.contains(".godwit-backup-") }
+  }
+
+  @Test(arguments: [false, true])
+  func `has a whole store or none at the path, wherever it is killed`(isElsewhere: Bool) throws {
+    guard !isElsewhere || FileManager.default.isWritableFile(atPath: Self.otherVolume) else {
+      return
+    }
+    var whole: Set<[String]> = []
+    var (step, isDone) = (isElsewhere ? 2 : 1, false)
+    while !isDone {
+      let place = "\(Self.otherVolume)/godwit-state-\(UUID().uuidString)"
+      defer { try? FileManager.default.removeItem(atPath: place) }
+      let state = isElsewhere ? ["--state", place] : []
+      let (folder, before, store) = try lostStore(state)
+      let killed = try rollBack(folder, state, killAfter: step)
+      try #require([0, -SIGKILL].contains(killed.status), "step \(step): \(killed.messages)")
+      isDone = killed.status == 0
+      if let rows = try rows(store, in: folder) { whole.insert(rows) }
+      let last = try rollBack(folder, state)
+      #expect(last.status == 0, "step \(step): \(last.output) \(last.messages)")
+      #expect(try folder.contentsOfStoresAlone() == before, "step \(step)")
+      #expect(leftovers(folder) == [], "step \(step)")
+      if !isElsewhere {
+        #expect(try folder.names(in: "state/rollbacks").isEmpty, "step \(step)")
+        #expect(try folder.godwit(["verify"]).status == 0, "step \(step)")
+      }
+      step += isElsewhere ? 3 : 1
+    }
+    #expect(step > 20)
+    #expect(whole.count == 1, "it reads the same at every moment")
+  }
+
+  /// Kills the rollback as soon as the copy has the store's name, and the log is not beside it yet.
+  private func copyAtPath() throws -> (PipelineFolder, [String: Data], String) {
+    for step in 2..<60 {
+      let (folder, before, store) = try lostStore([])
+      try #require(try rollBack(folder, killAfter: step).status == -SIGKILL)
+      if FileManager.default.fileExists(atPath: store) { return (folder, before, store) }
+    }
+    throw CocoaError(.fileNoSuchFile)
+  }
+
+  @Test func `leaves what an application has written to the copy since, and says so`() throws {
+    let (folder, _, store) = try copyAtPath()
+    let application = try Connection(path: store, mode: .readWrite)
+    try application.execute("UPDATE ZRECIPE SET ZNAME = 'mine'")
+    try application.close()
+    let written = try Data(contentsOf: URL(fileURLWithPath: store))
+    let rollback = try rollBack(folder)
+    #expect(rollback.status == 3)
+    let reason = (rollback.results[store]?["reasons"] as? [[String: Any]])?.first
+    #expect(reason?["reason"] as? String == "changed-since")
+    #expect((reason?["message"] as? String)?.contains("stays as it is") == true)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == written)
+    #expect(!FileManager.default.fileExists(atPath: store + "-wal"))
+    #expect(leftovers(folder) == [])
+    #expect(try folder.names(in: "state/rollbacks").isEmpty)
+  }
+
+  @Test func `waits for whoever has the copy open, and then goes on`() throws {
+    let (folder, before, store) = try copyAtPath()
+    let application = try FileHandle(forReadingFrom: URL(fileURLWithPath: store))
+    let rollback = try rollBack(folder)
+    #expect(rollback.status == 3)
+    let reason = (rollback.results[store]?["reasons"] as? [[String: Any]])?.first
+    #expect(reason?["reason"] as? String == "in-use")
+    #expect(!FileManager.default.fileExists(atPath: store + "-wal"))
+    #expect(leftovers(folder) == [])
+    try application.close()
+    #expect(try rollBack(folder).status == 0)
+    #expect(try folder.contentsOfStoresAlone() == before)
+    #expect(leftovers(folder) == [])
+  }
+
+  @Test func `puts nothing beside a store that somebody has put there since`() throws {
+    var (step, own, isDone) = (2, 0, false)
+    while !isDone {
+      defer { step += 2 }
+      let (folder, _, store) = try lostStore([])
+      let killed = try rollBack(folder, killAfter: step)
+      isDone = killed.status == 0
+      guard !isDone, !FileManager.default.fileExists(atPath: store) else { continue }
+      own += 1
+      let mine = try Connection(path: store, mode: .create)
+      try mine.execute("CREATE TABLE mine (a); INSERT INTO mine VALUES (1)")
+      try mine.close()
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: store))
+      _ = try rollBack(folder)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == bytes, "step \(step)")
+      #expect(!FileManager.default.fileExists(atPath: store + "-wal"), "step \(step)")
+      #expect(leftovers(folder) == [], "step \(step)")
+    }
+    #expect(own > 3)
+  }
+}
