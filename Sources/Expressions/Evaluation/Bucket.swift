@@ -91,6 +91,10 @@ enum Bucket {
     guard let dictionary = list.dictionary else {
       throw .damagedPropertyList(reason: "it holds something else than a dictionary")
     }
+    // The envelope of an object is no bucket: nobody who unarchives it finds a key beside it.
+    guard dictionary["$archiver"] == nil || dictionary["$objects"] == nil else {
+      throw .damagedPropertyList(reason: "it is an object that NSKeyedArchiver archived")
+    }
     return dictionary
   }
 }
