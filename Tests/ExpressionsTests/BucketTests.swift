@@ -77,4 +77,13 @@ import Testing
       problem(Self.set, .null, .data(data))
         == .tooLarge(what: "bytes in one bucket", limit: Bucket.sizeLimit))
   }
+
+  @Test func `is none in what NSKeyedArchiver wrote`() {
+    let archive: PropertyList = .dictionary([
+      "$archiver": .string("NSKeyedArchiver"), "$objects": .array([.string("$null")]),
+    ])
+    #expect(
+      problem(Self.set, .data(archive.binary()), .string("v"))
+        == .damagedPropertyList(reason: "it is an object that NSKeyedArchiver archived"))
+  }
 }
