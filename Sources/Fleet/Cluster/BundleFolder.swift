@@ -185,10 +185,11 @@ struct BundleFolder: Sendable, Equatable {
   func lastingResults(of index: Int, _ attempts: [String]) throws -> [BundleResult] {
     var results: [BundleResult] = []
     for attempt in attempts {
+      let ahead = secondsAhead(index, attempt)
       var offset: Int64 = 0
       while true {
         let (lines, end) = try BundleLine.read(self.results(index, attempt), from: offset)
-        results += lines.compactMap(\.result).filter(\.isLasting)
+        results += lines.compactMap(\.result).filter(\.isLasting).map { $0.earlier(by: ahead) }
         if end == offset { break }
         offset = end
       }

@@ -22,6 +22,9 @@ struct BundleResult: Codable, Sendable {
   /// By how many seconds it ended, by its machine's clock, before its array was made; nil for after that, and
   /// never written down.
   var secondsTooEarly: Double?
+  /// By how many seconds the clock of its machine was ahead when its attempt began, which is taken off its times;
+  /// nil for not at all, and never written down.
+  var secondsAhead: Double?
 
   private enum CodingKeys: CodingKey { case end, started, ended, lane, host, mark }
 

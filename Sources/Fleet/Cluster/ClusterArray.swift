@@ -86,10 +86,11 @@ struct ClusterArray: Sendable {
           let offset = offsets[name] ?? 0
           let (new, end) = try BundleLine.read(folder.results(index, attempt), from: offset)
           offsets[name] = end
+          let ahead = new.isEmpty ? 0 : folder.secondsAhead(index, attempt)
           for line in new {
             var line = line
             if let said = line.result {
-              let result = header.placed(said)
+              let result = header.placed(said.earlier(by: ahead))
               line.result = result
               guard isNews(line, result, of: index) else { continue }
             } else if let unit = line.unit {

@@ -17,12 +17,35 @@ extension BundleManifest.Header {
   }
 }
 
+extension BundleFolder {
+  /// By how many seconds the clock of an attempt's machine was ahead of the file server's when it began; 0 for
+  /// less than a minute, which its writing may take.
+  func secondsAhead(_ index: Int, _ attempt: String) -> Double {
+    guard let said = readStart(index, attempt), let mark = try? FileMark(start(index, attempt))
+    else {
+      return 0
+    }
+    let ahead = said.time - Double(mark.modificationSeconds)
+    return ahead > 60 ? ahead : 0
+  }
+}
+
 extension BundleResult {
+  /// The result by a clock that is not ahead.
+  func earlier(by seconds: Double) -> BundleResult {
+    guard seconds > 0 else { return self }
+    var earlier = self
+    (earlier.started, earlier.ended) = (started - seconds, ended - seconds)
+    earlier.secondsAhead = seconds
+    return earlier
+  }
+
   /// By how many seconds the clock of its machine differs from ours, as far as the result shows it;
   /// nil where it does not.
   ///
   /// - Parameter now: Seconds since 1970-01-01 UTC.
   func clockError(at now: Double) -> Double? {
+    if let secondsAhead { return secondsAhead }
     if let secondsTooEarly, secondsTooEarly > Self.tolerance { return -secondsTooEarly }
     return ended - now > Self.tolerance ? ended - now : nil
   }
