@@ -28,6 +28,8 @@ struct CommitSteps {
   var leases: [LeaseToken] = []
   /// The external data of a source beside which the destination goes: copies of these files keep their rights.
   var originals: FilePath?
+  /// Looks whether a destination that goes beside the source has all files that its rows refer to.
+  var checkExternalData: (() throws -> Void)?
 
   /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over.
   ///   Nothing is taken back then: what lies there is the other's.
@@ -160,6 +162,7 @@ extension CommitSteps {
     guard try !isInPlace(journal) else { return }
     // Rows refer to files: the files are there first.
     try addExternalData(journal)
+    try checkExternalData?()
     try requireLeases(journal.storePath)
     do {
       try DurableFile.renameNew(FilePath(journal.assembled), to: journal.storePath)

@@ -143,25 +143,23 @@ extension StoreSwap {
       from: sources, in: target, except: undelivered(assembled),
       originals: FilePath(ends.externalDataPath))
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
-    let steps = CommitSteps(
+    var steps = CommitSteps(
       run: run, leases: leases, originals: FilePath(ends.externalDataPath))
+    steps.checkExternalData = { try checkExternalData(of: assembled, in: target) }
     try steps.requireLeases(source.store)
     try journal.write(in: run, leases)
-    try steps.addExternalData(journal)
-    guard try hasExternalData(assembled, in: target) else {
-      try steps.takeBack(journal)
-      throw CommitError.sourceChanged(store: source.store)
-    }
     try steps.goForward(&journal)
     return journal
   }
 
-  /// Whether the files that rows refer to were copied: an application may have replaced one before that.
-  private func hasExternalData(_ assembled: FilePath, in target: StoreFiles) throws -> Bool {
-    if (try? source.identity()) == ends.sourceIdentity { return true }
-    return try ExternalDataFolder.missing(
-      among: Set(ExternalDataFolder.names(in: target.externalDataFolder)), referredToBy: assembled
-    ).isEmpty
+  /// - Throws: ``CommitError/sourceChanged(store:)`` where files that rows refer to are not there: an application
+  ///   may have replaced one before it was copied.
+  private func checkExternalData(of assembled: FilePath, in target: StoreFiles) throws {
+    if (try? source.identity()) == ends.sourceIdentity { return }
+    let names = Set(try ExternalDataFolder.names(in: target.externalDataFolder))
+    guard try ExternalDataFolder.missing(among: names, referredToBy: assembled).isEmpty else {
+      throw CommitError.sourceChanged(store: source.store)
+    }
   }
 
   /// Lets the assembled file take the source's place.
