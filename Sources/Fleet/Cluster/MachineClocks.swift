@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitLedger
 
 // Times that other machines say. How old a backup is, and what is written down of a store, counts from the
