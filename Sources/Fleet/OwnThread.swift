@@ -45,10 +45,17 @@ final class BlockingThread: Sendable {
     try OwnThread.start(stackBytes: 8 << 20) { thread.serve() }
   }
 
+  /// What the body holds is let go on return: a thread that waits for its next work would keep a lease for as
+  /// long.
+  @inline(never) private func performNext() -> Bool {
+    guard let next = body.withLock({ $0.take() }) else { return false }
+    next()
+    return true
+  }
+
   private func serve() {
     CoordinatorWatch.allowSignals()
-    while let next = body.withLock({ $0.take() }) {
-      next()
+    while performNext() {
       let isKept = Self.idle.withLock { idle in
         if idle.count < Self.mostIdle { idle.append(self) }
         return idle.last === self
