@@ -21,6 +21,7 @@ final class StageRelationship {
   private let numbers: String
   private let ownerNumbers: String
   private let connection: Connection
+  private let ends: ListEnds
   private var statements: [Use: Statement] = [:]
 
   private enum Use: Hashable {
@@ -49,7 +50,7 @@ final class StageRelationship {
     }
     numbers = store.numbers(of: description.destinationEntity)
     ownerNumbers = store.numbers(of: entity)
-    connection = store.connection
+    (connection, ends) = (store.connection, store.listEnds)
   }
 
   /// True where one column of one row holds the pair: that of the owner of a to-one, of the member
@@ -161,9 +162,14 @@ extension StageRelationship {
     for (first, second) in pairs {
       try statement.bind(1, first)
       try statement.bind(2, second)
-      if extra[0] != nil { try statement.bind(3, SQLiteValue(key: place)) }
-      if extra[1] != nil {
-        try statement.bind(4, try lastPlace(inListOf: second) + StageOrder.step)
+      if let order = extra[0] {
+        try statement.bind(3, SQLiteValue(key: place))
+        ends.raise(storage.table, order, first, to: place)
+      }
+      if let order = extra[1] {
+        let place = try lastPlace(inListOf: second) + StageOrder.step
+        try statement.bind(4, place)
+        ends.raise(storage.table, order, second, to: place)
       }
       try statement.run()
     }
@@ -208,7 +214,10 @@ extension StageRelationship {
     if entityColumn != nil {
       try statement.bind(2, SQLiteValue(key: target.map { store.number(of: $0.entity) }))
     }
-    if order != nil { try statement.bind(3, SQLiteValue(key: place)) }
+    if let order {
+      try statement.bind(3, SQLiteValue(key: place))
+      if let target { ends.raise(storage.table, order, target.primaryKey, to: place) }
+    }
     try statement.bind(4, row)
     do {
       try statement.run()
@@ -235,6 +244,7 @@ extension StageRelationship {
     try statement.bind(2, owner.primaryKey)
     try statement.bind(3, member.primaryKey)
     try statement.run()
+    ends.raise(storage.table, order, owner.primaryKey, to: place)
     return connection.changes > 0
   }
 
@@ -249,6 +259,9 @@ extension StageRelationship {
   private func lastPlace(
     _ use: Use, _ order: String, inList column: String, of key: Int64
   ) throws -> Int64 {
+    if let known = ends.last(storage.table, order, key), known <= Int64.max - StageOrder.step {
+      return known
+    }
     let statement = try statement(use) {
       """
       SELECT max(\(quoted(order))) FROM \(quoted(storage.table)) WHERE \(quoted(column)) = ?1
@@ -261,7 +274,10 @@ extension StageRelationship {
       return max(StageOrder.step, found ?? StageOrder.step)
     }
     let last = try highest()
-    guard last > Int64.max - StageOrder.step else { return last }
+    guard last > Int64.max - StageOrder.step else {
+      ends.keep(storage.table, order, key, last)
+      return last
+    }
     _ = try connection.rows(
       """
       UPDATE \(quoted(storage.table)) AS t SET \(quoted(order)) = n.place
@@ -270,7 +286,39 @@ extension StageRelationship {
                 FROM \(quoted(storage.table)) WHERE \(quoted(column)) = ?1) AS n
        WHERE t.rowid = n.number
       """, [.integer(key)])
-    return try highest()
+    let renewed = try highest()
+    ends.keep(storage.table, order, key, renewed)
+    return renewed
+  }
+}
+
+/// Where lists end to which members are added: no list is read for each of them. A member that goes leaves a gap.
+final class ListEnds {
+  private struct List: Hashable {
+    var table: String
+    /// Of the places.
+    var column: String
+    /// Whose list it is.
+    var key: Int64
+  }
+
+  private var places: [List: Int64] = [:]
+  private static let mostKept = 1_024
+
+  func last(_ table: String, _ column: String, _ key: Int64) -> Int64? {
+    places[List(table: table, column: column, key: key)]
+  }
+
+  func keep(_ table: String, _ column: String, _ key: Int64, _ place: Int64) {
+    if places.count >= Self.mostKept { places.removeAll(keepingCapacity: true) }
+    places[List(table: table, column: column, key: key)] = place
+  }
+
+  /// A member gets a place in a list. Of one that is not kept nothing is known.
+  func raise(_ table: String, _ column: String, _ key: Int64, to place: Int64?) {
+    let list = List(table: table, column: column, key: key)
+    guard let place, let known = places[list], place > known else { return }
+    places[list] = place
   }
 }
 

@@ -36,6 +36,7 @@ package final class StageStore: StageStoreAccess {
   let files: StoreFiles
   let connection: Connection
   let settings: Settings
+  let listEnds = ListEnds()
   /// How properties are reached, each found once.
   var places: [EntityName: [String: StagePlace]] = [:]
   /// The properties of each entity whose values may lie in files, elements of composites too.
