@@ -39,7 +39,6 @@ package enum Checkpoint {
   /// Bytes in a plan's fingerprint.
   package static let fingerprintByteCount = 32
 
-  package static let rowChannel: UInt8 = 0
   package static let summaryChannel: UInt8 = 1
 
   static let magic: [UInt8] = Array("CDCKPT\r\n".utf8)

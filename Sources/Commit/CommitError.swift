@@ -73,14 +73,6 @@ extension CommitError {
     }
   }
 
-  /// True when the same run may go on once the cause is gone: nothing finished is lost.
-  package var isResumable: Bool {
-    switch self {
-    case .storeInUse, .storeMayBeInUse, .notEnoughSpace, .outOfSpace: true
-    default: false
-    }
-  }
-
   /// True when another process is the reason.
   package var isInterference: Bool {
     switch self {

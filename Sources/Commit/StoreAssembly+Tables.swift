@@ -103,7 +103,7 @@ extension StoreAssembly {
   ) throws {
     // An application's own constraints and columns are computed here.
     let length = file.boundValues(byFile: plan.readPath)
-    defer { file.setLimit(.length, to: length) }
+    defer { file.setLengthLimit(length) }
     do {
       try carry(
         table.name, table.columns, from: table.name, expressions: table.expressions,

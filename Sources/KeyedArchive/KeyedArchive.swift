@@ -64,9 +64,6 @@ package struct KeyedArchive: Sendable {
     Int(reference) < objects.count ? Int(reference) : nil
   }
 
-  /// The names in `$top`; nearly always just `root`.
-  package var topNames: [String] { storage.top.keys }
-
   /// A value of `$top`, or nil.
   package subscript(top name: String) -> ArchivedValue? {
     guard let raw = storage.top[name] else { return nil }

@@ -84,8 +84,6 @@ package struct ModelDifference: Sendable, Equatable, Codable {
 
   /// True when the models are equal in everything that is compared.
   package var isEmpty: Bool { entities.isEmpty }
-  /// True when a store of the source does not open under the destination.
-  package var needsMigration: Bool { entities.contains(where: \.hashChanged) }
 
   /// Compares two models whose inheritance is already computed.
   package init(source: EntityHierarchy, destination: EntityHierarchy) {

@@ -161,7 +161,7 @@ struct OutputStore {
     let listed = ([rowIDName].compactMap { $0 } + given).map(quoted).joined(separator: ", ")
     // Its own constraints and columns are computed here.
     let length = connection.boundValues(byFile: salvage.string)
-    defer { connection.setLimit(.length, to: length) }
+    defer { connection.setLengthLimit(length) }
     let filled = try SQLiteError.nilByContent {
       if let rowIDName, given.count >= LayoutProblem.mostColumns {
         return try copyWideRows(of: table.name, given, rowIDName)

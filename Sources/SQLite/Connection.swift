@@ -95,7 +95,7 @@ public final class Connection {
   public func boundValues(byFile path: String) -> Int32 {
     var status = stat()
     let size = lstat(path, &status) == 0 ? status.st_size : .max
-    return setLimit(.length, to: Int32(clamping: max(1 << 20, size)))
+    return setLengthLimit(Int32(clamping: max(1 << 20, size)))
   }
 
   deinit {
@@ -251,33 +251,11 @@ extension Connection {
   /// The rowid of the last row inserted through this connection.
   public var lastInsertRowID: Int64 { handle.map { sqlite3_last_insert_rowid($0) } ?? 0 }
 
-  /// Stops the running statement, which fails with `SQLITE_INTERRUPT`.
-  public func interrupt() {
-    if let handle { sqlite3_interrupt(handle) }
-  }
-
-  /// A limit that SQLite sets for a connection. https://sqlite.org/c3ref/c_limit_attached.html
-  public enum Limit: Int32, Sendable {
-    /// Bytes in a text, a blob or a row.
-    case length = 0
-    /// Bytes in the text of a statement.
-    case statementLength = 1
-    case columns = 2
-    case expressionDepth = 3
-    case compoundSelectTerms = 4
-    case virtualMachineInstructions = 5
-    case functionArguments = 6
-    case attachedDatabases = 7
-    case likePatternLength = 8
-    case variables = 9
-    case triggerDepth = 10
-    case workerThreads = 11
-  }
-
-  /// Sets a limit and gives the one before. A value above the library's own maximum is cut to it.
+  /// Sets how many bytes a text, a blob or a row may have, and gives the number before. One above the library's
+  /// own maximum is cut to it. https://sqlite.org/c3ref/c_limit_attached.html
   @discardableResult
-  public func setLimit(_ limit: Limit, to value: Int32) -> Int32 {
-    handle.map { sqlite3_limit($0, limit.rawValue, max(0, value)) } ?? 0
+  public func setLengthLimit(_ bytes: Int32) -> Int32 {
+    handle.map { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, max(0, bytes)) } ?? 0
   }
 
   /// Asks every so many instructions whether the running statement should stop, which then fails

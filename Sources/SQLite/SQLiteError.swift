@@ -101,11 +101,8 @@ extension SQLiteError {
       || code == SQLITE_CONSTRAINT | (10 << 8)  // SQLITE_CONSTRAINT_ROWID
   }
 
-  /// `interrupt()` or a cancel check stopped the statement.
+  /// A cancel check stopped the statement.
   public var isInterrupted: Bool { primaryCode == SQLITE_INTERRUPT }
-
-  /// The operating system failed to read or write.
-  public var isInputOutput: Bool { primaryCode == SQLITE_IOERR }
 
   /// The code's name in SQLite's documentation, such as `SQLITE_CONSTRAINT_NOTNULL`.
   public var codeName: String { resultCodeName(code) }

@@ -307,7 +307,7 @@ import Testing
       })
     #expect(tables["ACHANGE"]?.rowIDName == "rowid")
     #expect(tables["ACHANGE"]?.indexes == ["CREATE INDEX ACHANGE_I ON ACHANGE (ZENTITY)"])
-    #expect(tables["pairs"]?.hasRowID == false)
+    #expect(tables["pairs"]?.rowIDName == nil)
     #expect(tables["hidden"]?.rowIDName == "_rowid_")
     #expect(tables["search"]?.isVirtual == true && tables["search_data"]?.isVirtual == true)
     #expect(tables["ZREADER"] == nil && tables["Z_METADATA"] == nil)

@@ -230,7 +230,7 @@ import Testing
 
   @Test func `keeps to its limits`() throws {
     let database = try Connection(path: ":memory:", mode: .create)
-    database.setLimit(.length, to: 1000)
+    database.setLengthLimit(1000)
     let error = #expect(throws: SQLiteError.self) {
       try database.rows("SELECT zeroblob(2000)")
     }

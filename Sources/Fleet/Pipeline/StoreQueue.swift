@@ -80,7 +80,6 @@ struct StoreQueue {
   }
 
   var waitingCount: Int { waiting.count }
-  var hasSomethingToBegin: Bool { !small.isEmpty || !large.isEmpty }
 
   /// Stores that have not begun, or that wait to be tried again.
   var left: [FoundStore] { small + large + waiting.map(\.store) + later.flatMap { $0 } }

@@ -9,11 +9,6 @@ import GodwitSQLite
 ///
 /// Source: `core-data-sqlite-format.md`, and what real stores break of it.
 package enum StoreSoundness {
-  /// Aspects that need more than one row to be judged.
-  package static let crossRow: Set<StoreFinding.Kind> = [
-    .file, .inverse, .order, .unique, .derived,
-  ]
-
   /// Everything, in the order of aspects.
   ///
   /// - Parameters:

@@ -17,8 +17,6 @@ package struct ForeignTable: Sendable, Equatable {
   package let isVirtual: Bool
   /// SQL of its indexes, in the order of the schema; those of constraints are left out.
   package let indexes: [String]
-
-  package var hasRowID: Bool { rowIDName != nil }
 }
 
 extension SourceStore {
