@@ -312,8 +312,9 @@ extension RecordFormat {
       return .integer(high &<< 32 | Int64(low))
     case 6: return .integer(Int64(bigEndian: place.loadUnaligned(as: Int64.self)))
     case 7:
-      let bits = Int64(bigEndian: place.loadUnaligned(as: Int64.self))
-      return RawValue(kind: .real, bits: bits, bytes: nil, count: 0)
+      let bits = UInt64(bigEndian: place.loadUnaligned(as: UInt64.self))
+      let real = Double(bitPattern: bits)
+      return real.isNaN ? .null : .real(real)  // as SQLite reads it
     case 8: return .integer(0)
     case 9: return .integer(1)
     default: return nil

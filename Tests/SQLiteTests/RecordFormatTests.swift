@@ -78,6 +78,13 @@ import Testing
     #expect(values(of: record(of: [.integer(5), .text("x")]), count: 1) == [.integer(5)])
   }
 
+  @Test(arguments: [0x7F_F8, 0xFF_F8, 0x7F_F0] as [UInt64])
+  func `has NULL for a real that is no number`(start: UInt64) {
+    let bits = start << 48 | 1
+    let body = (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * $0)) }
+    #expect(values(of: [2, 7] + body, count: 1) == [.null])
+  }
+
   @Test(
     arguments: [
       [],  // no header
