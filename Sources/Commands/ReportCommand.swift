@@ -56,7 +56,11 @@ struct ReportCommand: ParsableCommand {
     let file = try output.flatMap { try $0 == "-" ? nil : OutputFile($0, format.file) }
     let places = try arguments.read().places
     let ledger = try arguments.ledger(places)
-    let report = try ledger.report(ofRun: runName)
+    let goesOn = try PipelineStatus.goesOn(places)
+    var report = try ledger.report(ofRun: runName)
+    if goesOn, report.run.ended == nil, try ledger.lastRun()?.name == report.run.name {
+      report.goOn()
+    }
     let text =
       switch format {
       case .html:

@@ -207,10 +207,21 @@ extension RunReport {
     guard counts.pending > known else { return [] }
     return [
       Failure(
-        verdict: "pending", reason: "stopped", count: counts.pending - known,
+        verdict: "pending", reason: LedgerStanding.notBegunReason, count: counts.pending - known,
         message: LedgerStanding.notBegunMessage,
-        advice: FailureAdvice.text(verdict: "pending", reason: "stopped"))
+        advice: FailureAdvice.text(verdict: "pending", reason: LedgerStanding.notBegunReason))
     ]
+  }
+
+  /// Stores that a run has not come to are still to come, where it goes on.
+  package mutating func goOn() {
+    failures.removeAll { $0.verdict == "pending" && $0.reason == LedgerStanding.notBegunReason }
+    for place in stores.indices where stores[place].attempts == 0 {
+      guard stores[place].verdict == "pending",
+        stores[place].reasons.first?.reason == LedgerStanding.notBegunReason
+      else { continue }
+      stores[place].reasons[0].message = LedgerStanding.toComeMessage
+    }
   }
 
   /// One list, in which what failed for the same reason is together.

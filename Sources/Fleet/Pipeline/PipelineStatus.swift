@@ -97,6 +97,11 @@ package struct PipelineStatus: Codable, Sendable {
     }
   }
 
+  /// Whether somebody works at the pipeline: a process, or tasks of a cluster.
+  package static func goesOn(_ places: PipelinePlaces) throws -> Bool {
+    try places.isInUse || ClusterStatus(of: places) != nil
+  }
+
   private static func whyNever(_ places: PipelinePlaces) throws -> String {
     let missing =
       try FileKind(following: places.state) == .none
