@@ -96,6 +96,23 @@ import Testing
         == .init(found: 3, migrated: 1, failed: 1, pending: 1))
   }
 
+  @Test func `is not left behind in the report of a run that goes on`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try ledger.writing {
+      try begin(ledger, "1", Self.paths)
+      try ledger.add(attempt("1", "/r/a", "failed", at: 1))
+    }
+    var report = try ledger.report(ofRun: "1")
+    #expect(report.failures.map(\.verdict) == ["pending", "failed"])
+    #expect(JUnitReport(report).text().contains(LedgerStanding.notBegunMessage))
+    report.goOn()
+    #expect(report.failures.map(\.verdict) == ["failed"])
+    let text = JUnitReport(report).text()
+    #expect(!text.contains(LedgerStanding.notBegunMessage))
+    #expect(text.contains(LedgerStanding.toComeMessage) && text.contains("skipped=\"2\""))
+  }
+
   @Test func `of an earlier ledger is what the last attempts say`() throws {
     let folder = try LedgerFolder()
     do {

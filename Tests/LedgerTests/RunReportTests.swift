@@ -64,19 +64,6 @@ import Testing
     #expect(try ledger.failures(of: LedgerSample.run.name).map(\.count) == [2, 6])
   }
 
-  @Test func `of a run that goes on calls no store left behind that it has not come to`() throws {
-    var (_, report) = try report()
-    let waiting = LedgerStanding.notBegun("/srv/recipes/zoe/Recipes.sqlite")
-    report.stores.append(RunReport.Store(notTried: waiting, at: 1_000))
-    report.failures += RunReport.failures([report.stores.last!])
-    let failed = report.failures.filter { $0.verdict == "failed" }
-    #expect(JUnitReport(report).text().contains(LedgerStanding.notBegunMessage))
-    report.goOn()
-    #expect(report.failures == failed && !failed.isEmpty)
-    #expect(report.stores.last?.reasons.map(\.message) == [LedgerStanding.toComeMessage])
-    #expect(!JUnitReport(report).text().contains(LedgerStanding.notBegunMessage))
-  }
-
   @Test func `says of a loss of several stores how much it is in all of them`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()
