@@ -74,7 +74,7 @@ extension RetryPolicy {
     case let error as LedgerError:
       switch error {
       case .noRun, .noVersion: return Judgement(.usage, "usage", "\(error)")
-      case .newerVersion, .damaged, .nameTaken:
+      case .newerVersion, .foreign, .damaged, .nameTaken:
         return Judgement(.configuration, "ledger", "\(error)")
       }
     case is PlaceError: return Judgement(.cannotCreateOutput, "output", "\(error)")

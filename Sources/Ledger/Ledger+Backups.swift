@@ -95,16 +95,19 @@ extension Ledger {
     JOIN runs ON runs.id = b.run
     """
 
-  private static func backup(_ row: Statement) -> LedgerBackup? {
-    guard let marks = LedgerJSON.value(BackupMark.self, row.value(7).text),
-      let kind = row.value(4).text.flatMap(LedgerBackup.Kind.init),
-      let state = row.value(10).text.flatMap(LedgerBackup.State.init)
-    else { return nil }
+  private static func backup(_ row: Statement) -> LedgerBackup {
+    let marks = LedgerJSON.value(BackupMark.self, row.value(7).text)
+    let kind = row.value(4).text.flatMap(LedgerBackup.Kind.init)
+    let state = row.value(10).text.flatMap(LedgerBackup.State.init)
+    // A store whose row cannot be read is not one without a backup: whoever looks for it is told.
+    let isReadable = marks != nil && kind != nil && state != nil
     var backup = LedgerBackup(
       path: row.value(0).text ?? "", folder: row.value(1).text, store: row.value(2).text ?? "",
-      run: row.value(3).text ?? "", kind: kind, bytes: row.value(5).amount,
-      made: row.value(6).time ?? 0, marks: marks, identity: row.value(8).text,
-      digest: row.value(9).text, state: state)
+      run: row.value(3).text ?? "", kind: kind ?? .source, bytes: row.value(5).amount,
+      made: row.value(6).time ?? 0,
+      marks: marks ?? BackupMark(main: .init(inode: 0, size: 0, seconds: 0, nanoseconds: 0)),
+      identity: row.value(8).text, digest: row.value(9).text,
+      state: isReadable ? state ?? .unreadable : .unreadable)
     backup.changed = row.value(11).time ?? 0
     return backup
   }
@@ -123,7 +126,7 @@ extension Ledger {
       WHERE (?2 OR b.state NOT IN (\(Self.gone))) AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
       ORDER BY b.made, b.id
       """, [.optional(run), .integer(all ? 1 : 0)]
-    ) { if let backup = Self.backup($0) { try body(backup) } }
+    ) { try body(Self.backup($0)) }
   }
 
   /// The same, of each no more than says whether it is to go, as far as the order tells in which runs began
@@ -196,7 +199,7 @@ extension Ledger {
       WHERE b.store = ?1
       ORDER BY b.id DESC
       """, [.integer(key)]
-    ) { if let backup = Self.backup($0) { backups.append(backup) } }
+    ) { backups.append(Self.backup($0)) }
     return backups
   }
 

@@ -253,7 +253,7 @@ extension Ledger {
       SELECT \(runColumns)
       FROM runs
       WHERE kind = 'run' AND \(ownRuns)
-        AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state <> 'restored')
+        AND id IN (SELECT run FROM backups WHERE kind <> 'replaced' AND state <> 'restored')
       ORDER BY id DESC
       """
     ) { runs.append(Self.run($0)) }

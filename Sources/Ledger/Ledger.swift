@@ -25,7 +25,7 @@ package final class Ledger {
 
   package static let fileName = "ledger.sqlite"
 
-  /// Opens the ledger for writing, or begins one. A file that is not a ledger, or that is damaged, is
+  /// Opens the ledger for writing, or begins one. A file that is no database, or a ledger that is damaged, is
   /// set aside under a name of its own.
   ///
   /// - Parameters:
@@ -33,8 +33,8 @@ package final class Ledger {
   ///   - readsAll: Whether every page is looked at: whatever is damaged is found now, and not when it
   ///     is needed.
   ///   - patienceMilliseconds: How long a statement waits for whoever reads.
-  /// - Throws: ``LedgerError/newerVersion(path:found:known:)``; `DurabilityError` for a file that
-  ///   belongs to another user or that others may write to; `SQLiteError` where the volume fails.
+  /// - Throws: ``LedgerError/newerVersion(path:found:known:)``, ``LedgerError/foreign(path:)``;
+  ///   `DurabilityError` for a file that belongs to another user or that others may write to; `SQLiteError` where the volume fails.
   package convenience init(
     writingAt path: FilePath, now: Double, readsAll: Bool = false,
     patienceMilliseconds: Int32 = 5_000
@@ -62,6 +62,7 @@ package final class Ledger {
       try DurableFile.write([], to: path)
     } else {
       try RegularFile.open(path, isPrivate: true, isSole: true).close()
+      try Self.requireOwn(path)
     }
     let connection = try Connection(
       path: path.string, mode: .readWrite, busyTimeoutMilliseconds: patienceMilliseconds)
@@ -124,6 +125,7 @@ package final class Ledger {
     let path = path.resolvingFolders
     guard try FileKind(at: path) != .none else { return nil }
     if try RegularFile.firstBytes(of: path, count: 1).isEmpty { return nil }
+    try Self.requireOwn(path)
     self.path = path
     note = nil
     isNew = false
@@ -194,12 +196,18 @@ extension Ledger {
     }
   }
 
+  /// Looks at the file's own bytes: SQLite, once it opens a database, may change it, and take its log away.
+  private static func requireOwn(_ path: FilePath) throws {
+    let bytes = try RegularFile.firstBytes(of: path, count: DatabaseHeader.byteCount)
+    guard let header = DatabaseHeader(bytes) else { return }
+    guard Int64(header.applicationID) == LedgerFormat.applicationID else {
+      throw LedgerError.foreign(path: path)
+    }
+  }
+
   private static func check(_ connection: Connection, _ path: FilePath) throws {
     func number(_ pragma: String) throws -> Int64 {
       try connection.rows("PRAGMA \(pragma)").first?.first?.integer ?? 0
-    }
-    guard try number("application_id") == LedgerFormat.applicationID else {
-      throw LedgerError.damaged(path: path, message: "it is another database")
     }
     let version = try number("user_version")
     guard version <= LedgerFormat.version else {

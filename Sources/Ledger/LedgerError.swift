@@ -4,6 +4,8 @@ import SystemPackage
 package enum LedgerError: Error, Sendable, Equatable {
   /// A later version of Godwit wrote it.
   case newerVersion(path: FilePath, found: Int64, known: Int64)
+  /// A database of another program: it stays as it is.
+  case foreign(path: FilePath)
   /// There is a file, and it is not a ledger.
   case damaged(path: FilePath, message: String)
   /// It names no run of that name.
@@ -24,6 +26,9 @@ extension LedgerError: CustomStringConvertible {
     case .newerVersion(let path, let found, let known):
       "\(path) has format version \(found), and this godwit knows versions up to \(known). Use the "
         + "godwit that wrote it, or move the file away to begin a new history."
+    case .foreign(let path):
+      "\(path) is a database of another program, and no ledger: it was left as it is. Move it away, or give "
+        + "--state a folder of the pipeline's own."
     case .damaged(let path, let message):
       "\(path) cannot be read as a ledger: \(message). The next `godwit run` sets it aside and "
         + "begins a new one; no store depends on it."

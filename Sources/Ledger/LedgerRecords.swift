@@ -168,6 +168,9 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
     case pruned
     /// Its files were gone when they were to be removed, or to be recorded: nothing tells by whom.
     case missing
+    /// In no ledger: what the row says of it cannot be read, as after damage, or of a later version. Only its
+    /// paths, its run and its time are known.
+    case unreadable
   }
 
   package var path: String

@@ -259,14 +259,27 @@ import Testing
     }
   }
 
-  @Test func `of another application is set aside`() throws {
+  @Test func `of another application is refused, and left as it is, with its log`() throws {
     let folder = try LedgerFolder()
-    do {
-      let other = try Connection(path: folder.ledger.string, mode: .create)
-      try other.execute("CREATE TABLE mine (a)")
-      try other.close()
+    let other = try Connection(path: folder.ledger.string, mode: .create)
+    try other.execute("PRAGMA journal_mode = WAL; CREATE TABLE mine (a)")
+    // As after a crash: its log is still to be read.
+    let names = [Ledger.fileName, Ledger.fileName + "-wal"]
+    let copy = try LedgerFolder()
+    for name in names {
+      try FileManager.default.copyItem(
+        atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
     }
-    #expect(try folder.open().note?.contains("another database") == true)
+    func contents() throws -> [Data] {
+      try names.map {
+        try Data(contentsOf: URL(fileURLWithPath: copy.path.appending($0).string))
+      }
+    }
+    let before = try contents()
+    #expect(throws: LedgerError.foreign(path: copy.ledger)) { try copy.open() }
+    #expect(throws: LedgerError.foreign(path: copy.ledger)) { try Ledger(readingAt: copy.ledger) }
+    #expect(try contents() == before && copy.names == names)
+    try other.close()
   }
 
   @Test func `whose pages are damaged is set aside, and every other file is left alone`() throws {

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitSQLite
 import StoreFixtures
 import Testing
 
@@ -46,6 +47,71 @@ import Testing
     #expect(back.status == 0, "\(back.messages)")
     let after = try folder.contentsOfStoresAlone()
     #expect(after == before, "\(back.output)")
+  }
+
+  @Test(arguments: [true, false])
+  func `leaves no rollback that was cut off without an end, or a word`(knows: Bool) throws {
+    var cut = 0
+    for step in stride(from: 60, to: 30, by: -3) where cut < 3 {
+      let folder = try PipelineFolder.orders(["a"])
+      let before = try folder.contentsOfStoresAlone()
+      // The second run lets go of what the first one has written down in the state folder.
+      for _ in 0..<2 { #expect(try Godwit.run(folder).status == 0) }
+      guard try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL,
+        let name = try? folder.names(in: "state/rollbacks").first,
+        FileManager.default.fileExists(atPath: folder.path("state/rollbacks/\(name)/journal.json"))
+      else { continue }
+      cut += 1
+      try FileManager.default.removeItem(atPath: folder.path("ledger.sqlite"))
+      let task = "state/rollbacks/\(name)/restore.json"
+      if !knows { try FileManager.default.removeItem(atPath: folder.path(task)) }
+      let rollback = try Godwit.run(["rollback", folder.url.path, "--json"])
+      if knows {
+        #expect(rollback.status == 0, "step \(step): \(rollback.messages)")
+        #expect(try folder.contentsOfStoresAlone() == before, "step \(step)")
+        #expect(try folder.names(in: "state/rollbacks").isEmpty)
+      } else {
+        #expect(rollback.status == 3, "step \(step): \(rollback.messages)")
+        #expect(
+          rollback.output.contains("A rollback of \(folder.path("stores/a.sqlite")) was cut off"))
+        #expect(try Godwit.run(folder).messages.contains("was cut off"), "step \(step)")
+      }
+    }
+    #expect(cut == 3)
+  }
+
+  @Test(arguments: ["marks", "kind", "state"])
+  func `has a row of a backup that cannot be read, and rollback says so`(column: String) throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let before = try folder.contentsOfStoresAlone()
+    #expect(try Godwit.run(folder).status == 0)
+    let ledger = try Connection(path: folder.path("ledger.sqlite"), mode: .readWrite)
+    let rows = try ledger.rows("SELECT path FROM backups WHERE path LIKE '%/a.sqlite.godwit-%'")
+    let backup = try #require(rows.first?.first?.text)
+    try ledger.execute("UPDATE backups SET \(column) = 'x' WHERE path LIKE '%/a.sqlite.godwit-%'")
+    try ledger.close()
+    let list = try folder.godwit(["backups", "list"])
+    #expect(list.lines.contains { $0.contains(backup) && $0.contains("\"unreadable\"") })
+    let prune = try folder.godwit(["backups", "prune", "--keep", "0s"])
+    #expect(prune.status == 0 && FileManager.default.fileExists(atPath: backup))
+    let rollback = try Godwit.run(["rollback", folder.url.path, "--json"])
+    #expect(rollback.status == 3, "\(rollback.output)")
+    #expect(rollback.output.contains("cannot be read") && rollback.output.contains(backup))
+    #expect(try folder.bytes("stores/a.sqlite") != before["a.sqlite"])
+  }
+
+  @Test func `was none, but another program's, which stays as it is`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let other = try Connection(path: folder.path("ledger.sqlite"), mode: .create)
+    try other.execute("CREATE TABLE mine (a); INSERT INTO mine VALUES (1)")
+    try other.close()
+    let before = try folder.bytes("ledger.sqlite")
+    for words in [["run"], ["status"], ["plan"], ["rollback"], ["doctor"], ["backups", "list"]] {
+      let run = try folder.godwit(words)
+      #expect(run.status == 78, "\(words): \(run.output)\(run.messages)")
+      #expect((run.output + run.messages).contains("of another program"), "\(words)")
+    }
+    #expect(try folder.bytes("ledger.sqlite") == before)
   }
 
   @Test(arguments: ["others may write to it", "a later version", "another name"])

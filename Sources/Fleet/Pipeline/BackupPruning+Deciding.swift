@@ -14,6 +14,12 @@ extension BackupPruning {
         message: "\(backup.path) is not the name of a backup of \(backup.store), and is left alone."
       )
     }
+    guard backup.state != .unreadable else {
+      return .keep(
+        reason: "ledger",
+        message:
+          "What the ledger says of \(backup.path) cannot be read, and the backup is left alone.")
+    }
     let store = FilePath(backup.store)
     if let refusal = reach.refusal(of: store) {
       return .keep(reason: refusal.reason, message: refusal.message)

@@ -63,7 +63,7 @@ extension Rollback {
     guard let backup = found.first(where: \.isToPutBack) ?? found.first else { return nil }
     return RestoreTask(
       store: backup.store, backup: backup.path, run: backup.run, name: journal.run,
-      isMissing: journal.isOfCopy)
+      known: backup, isMissing: journal.isOfCopy)
   }
 
   /// Brings rollbacks that were cut off to their end.
@@ -76,11 +76,13 @@ extension Rollback {
       guard try FileKind(at: directory.path) == .folder else { continue }
       guard
         let task = try Self.task(in: directory) ?? Self.task(byJournalIn: directory, ledger),
-        let backup = try ledger.backups(of: task.store).first(where: { $0.path == task.backup }),
-        backup.hasOwnName
+        let backup = try self.backup(of: task, ledger)
       else {
-        // Nothing was begun.
-        if try !DurableFile.exists(directory.journal) { try directory.remove() }
+        if try DurableFile.exists(directory.journal) {
+          ends.append(try Self.unknown(directory))
+        } else {
+          try directory.remove()  // nothing was begun
+        }
         continue
       }
       let start = Date().timeIntervalSince1970
@@ -132,6 +134,36 @@ extension Rollback {
       }
     }
     return ends
+  }
+
+  /// What a rollback that was cut off puts back. A ledger that was lost since has it again from here on.
+  private func backup(of task: RestoreTask, _ ledger: Ledger) throws -> LedgerBackup? {
+    func isOwn(_ backup: LedgerBackup) -> Bool {
+      backup.path == task.backup && backup.store == task.store && backup.hasOwnName
+    }
+    if let listed = try ledger.backups(of: task.store).first(where: isOwn) { return listed }
+    guard let known = task.known, isOwn(known) else { return nil }
+    try ledger.writing { try ledger.add(known) }
+    return known
+  }
+
+  /// Of a rollback of which nothing says any more what it was to put back.
+  private static func unknown(_ directory: RunDirectory) throws -> End {
+    let journal = try? CommitJournal.read(in: directory)
+    let store = journal?.store ?? directory.path.string
+    let aside = try journal.flatMap { try FileMark($0.backup.store) == nil ? nil : $0.backup.store }
+    return End(
+      item: Item(
+        store: store, verdict: .refused,
+        reasons: [
+          RunReport.Reason(
+            reason: "rollback",
+            message:
+              "A rollback of \(store) was cut off, and nothing says which backup it was to put back: "
+              + "\(directory.path)/restore.json is gone or damaged, and the ledger does not have the backup. "
+              + (aside.map { "What the store was then is kept as \($0). " } ?? "")
+              + "Nothing was changed. Once the store is as you want it, remove \(directory.path).")
+        ]))
   }
 
   private static func changed(_ task: RestoreTask, _ aside: FilePath) -> String {

@@ -96,6 +96,8 @@ extension Rollback {
         if try wanted.isEmpty && ledger.isUndone(run, of: store) { return nil }
         backups = Array(own.suffix(1))
       }
+      // What is between those that can be read is not known.
+      if let unreadable = own.first(where: { $0.state == .unreadable }) { backups = [unreadable] }
       guard let oldest = backups.first else { return nil }
       var undoing = Undoing(backups: backups)
       undoing.isLast = known.last(where: \.isToPutBack)?.path == undoing.newest.path

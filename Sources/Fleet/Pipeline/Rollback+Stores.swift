@@ -29,6 +29,8 @@ extension Rollback {
     var backup: String
     var run: String
     var name: String
+    /// As the ledger has it, which may be lost before the rollback is finished.
+    var known: LedgerBackup?
     /// True where there was no store: see ``putBackWhole(_:)``.
     var isMissing: Bool?
     /// The copy of a backup with logs that was about to be put where no store was.
@@ -66,6 +68,12 @@ extension Rollback {
 
   private static func reasonForLack(of backup: LedgerBackup) -> String {
     if backup.state == .restored { return "The backup of \(backup.store) was restored already." }
+    if backup.state == .unreadable {
+      return
+        "What the ledger says of \(backup.path), the backup of \(backup.store) that run \(backup.run) made, "
+        + "cannot be read: it is damaged, or of a later version. Nothing was replaced. "
+        + StoreFiles(FilePath(backup.path)).handCopy(to: StoreFiles(FilePath(backup.store)))
+    }
     return "The backup of \(backup.store) that run \(backup.run) made "
       + (backup.state == .missing
         ? "was gone when it was looked for, and the ledger does not say who removed it."
@@ -101,7 +109,8 @@ extension Rollback {
     let (store, files) = (StoreFiles(FilePath(backup.store)), StoreFiles(FilePath(backup.path)))
     if let reason = reach.refusal(of: store.store) { return refused(reason.reason, reason.message) }
     guard backup.isToPutBack else {
-      return refused("no-backup", Self.reasonForLack(of: backup))
+      return refused(
+        backup.state == .unreadable ? "ledger" : "no-backup", Self.reasonForLack(of: backup))
     }
     for path in [files.store, store.store] {
       guard let obstacle = FilePresence(of: path).obstacle else { continue }
@@ -156,7 +165,8 @@ extension Rollback {
     let directory = Self.directory(of: store.store, in: places.state)
     try DurableFile.makeFolder(directory.snapshot)
     try directory.checkPrivate()
-    var task = RestoreTask(store: backup.store, backup: backup.path, run: backup.run, name: name)
+    var task = RestoreTask(
+      store: backup.store, backup: backup.path, run: backup.run, name: name, known: backup)
     if isMissing { task.isMissing = true }
     try task.write(in: directory)
     guard let identity else {
