@@ -53,5 +53,5 @@ package struct LedgerStanding: Codable, Sendable, Equatable {
 
   package static let notBegunReason = "stopped"
   package static let notBegunMessage = "The run ended before it came to the store."
-  static let toComeMessage = "The run goes on, and has not come to the store yet."
+  package static let toComeMessage = "The run goes on, and has not come to the store yet."
 }
