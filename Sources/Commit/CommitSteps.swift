@@ -77,8 +77,12 @@ extension CommitSteps {
         do {
           try exchange(&journal, &lock)
         } catch {
-          // Where somebody else uses the store, the next run goes on.
-          if (error as? CommitError)?.isInterference != true { takeFailedBack(journal, error) }
+          // Where somebody else uses the store, the next run goes on, if it has something to go on with.
+          let isInterference = (error as? CommitError)?.isInterference == true
+          if try !isInterference || FileMark(FilePath(journal.assembled)) == nil {
+            lock.giveLeaseBack()
+            takeFailedBack(journal, error)
+          }
           throw error
         }
       }
@@ -107,7 +111,8 @@ extension CommitSteps {
     } catch let error as CommitError where error.isInterference {
       lock.giveLeaseBack()
       try requireReachable(journal.storePath)
-      try takeBack(journal)
+      // The next run takes back what leaves a backup, and tells of that.
+      if journal.keepsBackup != true { try takeBack(journal) }
       throw error
     } catch {
       lock.giveLeaseBack()
