@@ -21,8 +21,16 @@ extension StoreSwap {
     // The names come from a file of the run directory.
     let unreferenced = try ExternalDataFolder.names(
       obsolete.filter(ExternalDataFolder.isSound), notReferredToBy: finished.store)
-    return try commit(
-      path, external: finished.externalDataFolder, obsolete: unreferenced.sorted())
+    do {
+      return try commit(
+        path, external: finished.externalDataFolder, obsolete: unreferenced.sorted())
+    } catch {
+      // It was the store for a moment, in which somebody opened it: the step is made again.
+      if (try? StoreFiles.isDatabase(finished.store)) == false {
+        _ = try? DurableFile.removeIfPresent(finished.store)
+      }
+      throw error
+    }
   }
 }
 

@@ -81,6 +81,7 @@ extension CommitJournal {
     assembledMark.device = found.device
     main?.device = found.device
     wal?.device = found.device
+    shm?.device = found.device
     rollbackJournal?.device = found.device
     clone?.device = found.device
     restoredWAL?.mark.device = found.device

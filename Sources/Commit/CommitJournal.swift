@@ -76,6 +76,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var removed: [String] = []
   /// Another store that may refer to what would be in ``removed``, and for which it stays.
   package var sharer: String?
+  /// What of ``removed`` is there still, since it could not be removed; nil for nothing.
+  var notRemoved: NotRemoved?
   /// The number of the source's owner, where the store that takes its place could not have it.
   var lostOwner: UInt32?
   /// The number of the source's group, where the destination could not have it.
@@ -84,6 +86,12 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   var lostAttributes: [String]?
   /// True when the commit makes the external data folder.
   package var makesExternalFolder = false
+
+  package struct NotRemoved: Codable, Sendable, Equatable {
+    var count: Int
+    /// The first error.
+    var reason: String
+  }
 
   /// A log that comes with the assembled file.
   package struct Log: Codable, Sendable, Equatable {
@@ -120,6 +128,13 @@ extension CommitJournal {
       notes.append(
         "External data that no row of \(store) refers to any more stays in "
           + "\(files.externalDataFolder): \(sharer) has the same folder.")
+    }
+    if let notRemoved {
+      notes.append(
+        "\(notRemoved.count == 1 ? "1 file" : "\(notRemoved.count) files") of external data that no row of "
+          + "\(store) refers to any more could not be removed, and \(notRemoved.count == 1 ? "stays" : "stay"). "
+          + "Remove what the backup \(backup.store) has, too, or leave it: it harms nothing. \(notRemoved.reason)"
+      )
     }
     return notes
       + (lostRights?.notes(

@@ -43,9 +43,9 @@ extension CommitSteps {
     if let mark = journal.clone, main != mark {
       var clone = try CommitSteps.lock(journal.clonePath)
       _ = try clone.takeLease()
-      try put(clone, at: journal.clonePath, inPlaceOf: source, main, files.store)
+      try put(clone, at: journal.clonePath, inPlaceOf: source, main, &journal)
       do {
-        try removeLogs(files, but: journal)
+        try removeLogs(files, but: journal, clone, mark)
         guard try FileMark(files.store) == mark else {
           throw CommitError.sourceChanged(store: files.store)
         }
@@ -53,7 +53,7 @@ extension CommitSteps {
         // Of a backup that is put back, the clone holds what the backup does: who opens it meanwhile
         // is told that it is not a database, and finds the store at the next open.
         try put(
-          destination, at: assembled, inPlaceOf: clone, mark, files.store,
+          destination, at: assembled, inPlaceOf: clone, mark, &journal,
           yielding: journal.kind != .restore)
       } catch let error as CommitError {
         try takeLogsBack(journal)
@@ -65,9 +65,9 @@ extension CommitSteps {
       try retire(&source, at: journal.clonePath, journal)
     } else {
       do {
-        try removeLogs(files, but: journal)
+        try removeLogs(files, but: journal, source, main)
         try placeLogs(journal)
-        try put(destination, at: assembled, inPlaceOf: source, main, files.store)
+        try put(destination, at: assembled, inPlaceOf: source, main, &journal)
       } catch let error as CommitError where journal.isOfCopy == true {
         // Who waits finds the copy alone.
         try takeLogsBack(journal)
@@ -89,19 +89,23 @@ extension CommitSteps {
 
   /// Gives a file the store's name, and the store's file its own. Back again when somebody waits to open
   /// what was the store, or when that was not what had the name: no lock keeps an application from putting
-  /// a file of its own there, up to the very moment.
+  /// a file of its own there, up to the very moment. A file that was given up again is removed: the next
+  /// run makes it anew.
   ///
   /// - Parameter mark: Of what is to be replaced.
   private func put(
     _ file: borrowing StoreLock, at path: FilePath, inPlaceOf old: borrowing StoreLock,
-    _ mark: FileMark, _ store: FilePath, yielding: Bool = true
+    _ mark: FileMark, _ journal: inout CommitJournal, yielding: Bool = true
   ) throws {
+    let store = journal.storePath
     let own = try FileMark(path)
     do {
       try DurableFile.exchange(path, with: store, flushingBoth: run.durability == .powerCut)
     } catch let error as DurabilityError where cannotExchange.contains(error.errno ?? .ioError) {
       guard try FileMark(store) == mark else { throw CommitError.sourceChanged(store: store) }
-      // Who waits is told that the old file is not a database.
+      // There is no way back from a rename.
+      if yielding, old.isAwaited { throw CommitError.storeInUse(store: store) }
+      // Who comes now is told that the old file is not a database.
       return try DurableFile.rename(path, to: store)
     } catch let error as DurabilityError where error.isNotFound {
       guard try FileMark(store) == nil else { throw error }
@@ -109,12 +113,46 @@ extension CommitSteps {
     }
     guard try FileMark(path) == mark else {
       try exchangeBack(path, own, store)
+      try retireNew(file, old, at: path, mark, &journal)
       throw CommitError.sourceChanged(store: store)
     }
-    // Where somebody waits for the new file too, only one of the two can be helped.
-    guard yielding, old.isAwaited, !file.isAwaited else { return }
+    guard yielding, try mustGoBack(old, file) else { return }
     try exchangeBack(path, own, store)
+    // Somebody came for the new file before it lost the name.
+    if try !mustGoBack(old, file), try FileMark(path)?.isSameFile(as: own) == true {
+      return try put(file, at: path, inPlaceOf: old, mark, &journal)
+    }
+    try retireNew(file, old, at: path, mark, &journal)
     throw CommitError.storeInUse(store: store)
+  }
+
+  /// Whether somebody waits for the old file. Where somebody waits for the new one, too, only one of the two
+  /// can be helped: the one that waits for the file that cannot be made useless, or else for the new one.
+  private func mustGoBack(
+    _ old: borrowing StoreLock, _ new: borrowing StoreLock
+  ) throws -> Bool {
+    guard old.isAwaited else { return false }
+    return try !new.isAwaited || !old.canBeInvalidated()
+  }
+
+  /// Removes a file that had the store's name for a moment, or the old one where an application has put its own
+  /// in the place of that, and makes it useless to whoever opened it meanwhile. Otherwise its changes would go
+  /// to a file without a name, and to the log beside the store.
+  ///
+  /// Where somebody waits for it the backup stays, and so does the journal, by which the next run tells of it.
+  private func retireNew(
+    _ new: borrowing StoreLock, _ old: borrowing StoreLock, at path: FilePath, _ mark: FileMark,
+    _ journal: inout CommitJournal
+  ) throws {
+    let isAwaited = new.isAwaited
+    try removeReplaced(path, journal)
+    // A chain's last step has a second name, and is made again, too.
+    try new.invalidateUnnamed(evenNamed: isAwaited)
+    try old.invalidateUnnamed()
+    // Of a recovery nothing else would show that the clone, which applications write to, is the store.
+    guard isAwaited || (mayHaveUnfinished && mark != journal.main) else { return }
+    journal.keepsBackup = true
+    try journal.write(in: run, leases)
   }
 
   /// - Parameter own: Of the file that gets its name `path` back. Where an application has replaced it
@@ -128,8 +166,11 @@ extension CommitSteps {
 
   /// The main file reads the same with and without them. Those that were put there stay.
   ///
+  /// - Parameter mark: Of the file that has the store's name and is locked.
   /// - Throws: ``CommitError/sourceChanged(store:)`` for logs that are not the source's.
-  private func removeLogs(_ files: StoreFiles, but journal: CommitJournal) throws {
+  private func removeLogs(
+    _ files: StoreFiles, but journal: CommitJournal, _ lock: borrowing StoreLock, _ mark: FileMark
+  ) throws {
     for (path, mark) in [(files.wal, journal.wal), (files.journal, journal.rollbackJournal)] {
       guard let found = try FileMark(path) else { continue }
       let placed = journal.restoredLogs.first { $0.place == path }
@@ -138,10 +179,11 @@ extension CommitSteps {
       try DurableFile.removeIfPresent(path)
     }
     guard let found = try FileMark(files.shm) else { return }
-    // Its bytes and times say nothing: it is a memory that processes share.
-    guard found.isSameFile(as: journal.shm) else {
-      throw CommitError.sourceChanged(store: files.store)
-    }
+    // Its bytes and times say nothing: it is a memory that processes share. Another one is left of a process
+    // that was killed since, where nobody has the store open and it is the store still.
+    guard
+      try found.isSameFile(as: journal.shm) || (!lock.isAwaited && FileMark(files.store) == mark)
+    else { throw CommitError.sourceChanged(store: files.store) }
     try DurableFile.removeIfPresent(files.shm)
   }
 

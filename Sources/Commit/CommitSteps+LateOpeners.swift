@@ -118,19 +118,30 @@ extension CommitSteps {
     // What was written over it, in the run directory, is no application's. The backup may be all that is left.
     let own = journal.backup.storedUUID
     guard own == nil || StoreFiles(path).storedUUID == own else { throw twoStores(path, journal) }
+    try exchangeBack(path, new, journal) {
+      // Before the exchange: after it nothing tells that there was one.
+      journal.keepsBackup = true
+      try journal.write(in: run, leases)
+    }
+  }
+
+  /// Gives a file the store's name back, unless somebody has what is the store open or waits for that.
+  ///
+  /// - Parameter prepare: Called when nobody has.
+  func exchangeBack(
+    _ path: FilePath, _ new: FileMark?, _ journal: CommitJournal, _ prepare: () throws -> Void = {}
+  ) throws {
     var lock = try CommitSteps.lock(journal.storePath)
     try requireNoOpeners(of: journal.files, &lock)
     guard try FileMark(journal.storePath) == new else { throw twoStores(path, journal) }
-    // Before the exchange: after it nothing tells that there was one.
-    journal.keepsBackup = true
-    try journal.write(in: run, leases)
+    try prepare()
     try exchangeBack(path, new, journal.storePath)
     guard lock.isAwaited else { return }
     try DurableFile.exchange(path, with: journal.storePath)
     throw CommitError.storeInUse(store: journal.storePath)
   }
 
-  private func twoStores(_ other: FilePath, _ journal: CommitJournal) -> CommitError {
+  func twoStores(_ other: FilePath, _ journal: CommitJournal) -> CommitError {
     .twoStores(store: journal.storePath, other: other, backup: journal.backup.store)
   }
 }

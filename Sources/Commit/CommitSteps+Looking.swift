@@ -16,11 +16,8 @@ extension CommitSteps {
       guard let store = try FileMark(journal.storePath), store.isSameFile(as: mark),
         let other = try FileMark(path), !own.contains(where: other.isSameFile)
       else { continue }
-      guard store == mark else {
-        throw CommitError.twoStores(
-          store: journal.storePath, other: path, backup: journal.backup.store)
-      }
-      try exchangeBack(path, mark, journal.storePath)
+      guard store == mark else { throw twoStores(path, journal) }
+      try exchangeBack(path, mark, journal)
     }
   }
 

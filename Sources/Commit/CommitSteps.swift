@@ -77,8 +77,12 @@ extension CommitSteps {
         do {
           try exchange(&journal, &lock)
         } catch {
-          // Where somebody else uses the store, the next run goes on.
-          if (error as? CommitError)?.isInterference != true { takeFailedBack(journal, error) }
+          // Where somebody else uses the store, the next run goes on, if it has something to go on with.
+          let isInterference = (error as? CommitError)?.isInterference == true
+          if try !isInterference || FileMark(FilePath(journal.assembled)) == nil {
+            lock.giveLeaseBack()
+            takeFailedBack(journal, error)
+          }
           throw error
         }
       }
@@ -107,7 +111,8 @@ extension CommitSteps {
     } catch let error as CommitError where error.isInterference {
       lock.giveLeaseBack()
       try requireReachable(journal.storePath)
-      try takeBack(journal)
+      // The next run takes back what leaves a backup, and tells of that.
+      if journal.keepsBackup != true { try takeBack(journal) }
       throw error
     } catch {
       lock.giveLeaseBack()
@@ -119,11 +124,13 @@ extension CommitSteps {
   private func finish(_ journal: inout CommitJournal) throws {
     if journal.isReplacement {
       try reach(.replaced, &journal)
-      try removeObsolete(journal)
+      try removeObsolete(&journal)
     }
     if journal.kind == .restore, journal.externalSources.isEmpty {
-      try removeIfEmpty(journal.files.externalDataFolder)
-      try removeIfEmpty(journal.files.supportFolder)
+      do {
+        try removeIfEmpty(journal.files.externalDataFolder)
+        try removeIfEmpty(journal.files.supportFolder)
+      } catch is DurabilityError {}  // An empty folder that stays is in nobody's way.
     }
     try removeLeftovers(of: journal)
     try removeReplaced(FilePath(journal.assembled), journal)
@@ -140,12 +147,23 @@ extension CommitSteps {
   }
 
   /// Removes the external data that only the source refers to, where the backup has it.
-  private func removeObsolete(_ journal: CommitJournal) throws {
+  ///
+  /// The store is the new one already: what this user cannot remove stays, and a note says so.
+  private func removeObsolete(_ journal: inout CommitJournal) throws {
     let (folder, kept) = (journal.files.externalDataFolder, journal.backup.externalDataFolder)
-    let removed = try journal.removed.filter { name in
-      try ExternalDataFolder.areEqual(folder.appending(name), kept.appending(name))
+    journal.notRemoved = nil
+    for name in journal.removed {
+      do {
+        guard try ExternalDataFolder.areEqual(folder.appending(name), kept.appending(name)) else {
+          continue
+        }
+        try ExternalDataFolder.remove([name], from: folder)
+      } catch let error as DurabilityError {
+        let count = journal.notRemoved?.count ?? 0
+        journal.notRemoved = .init(
+          count: count + 1, reason: journal.notRemoved?.reason ?? "\(error)")
+      }
     }
-    try ExternalDataFolder.remove(removed, from: folder)
   }
 
   /// Removes what has the assembled file's name after the destination has its own: the file that it

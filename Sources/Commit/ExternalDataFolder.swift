@@ -110,7 +110,8 @@ package enum ExternalDataFolder {
     var offset: Int64 = 0
     while offset < first.size {
       let count = min(one.count, Int(first.size - offset))
-      guard try fill(&one, count, from: left, offset), try fill(&other, count, from: right, offset),
+      guard try fill(&one, count, from: left, a, offset),
+        try fill(&other, count, from: right, b, offset),
         memcmp(one, other, count) == 0
       else { return false }
       offset += Int64(count)
@@ -119,17 +120,22 @@ package enum ExternalDataFolder {
   }
 
   private static func fill(
-    _ bytes: inout [UInt8], _ count: Int, from file: FileDescriptor, _ offset: Int64
+    _ bytes: inout [UInt8], _ count: Int, from file: FileDescriptor, _ path: FilePath,
+    _ offset: Int64
   ) throws -> Bool {
     var filled = 0
-    while filled < count {
-      let read = try bytes.withUnsafeMutableBytes {
-        try file.read(
-          fromAbsoluteOffset: offset + Int64(filled),
-          into: UnsafeMutableRawBufferPointer(rebasing: $0[filled..<count]))
+    do {
+      while filled < count {
+        let read = try bytes.withUnsafeMutableBytes {
+          try file.read(
+            fromAbsoluteOffset: offset + Int64(filled),
+            into: UnsafeMutableRawBufferPointer(rebasing: $0[filled..<count]))
+        }
+        if read == 0 { return false }
+        filled += read
       }
-      if read == 0 { return false }
-      filled += read
+    } catch let errno as Errno {
+      throw DurabilityError.failed(call: "pread", path: path, errno)
     }
     return true
   }

@@ -67,7 +67,7 @@ extension StoreSwap {
       try steps.forget(journal)
       return .nothing
     }
-    return try tellingSpace(at: journal.storePath) {
+    return try tellingSpace {
       try steps.correctExternalData(of: &journal)
       let isWhole =
         try steps.isInPlace(journal) || steps.isAddedDataWhole(journal, originals: originals)
@@ -92,12 +92,12 @@ extension StoreSwap {
 /// - Throws: `DurabilityError`; nothing is changed then, and the journal stays.
 func requireReachable(_ store: FilePath) throws { _ = try FilePresence.isThere(store) }
 
-/// Reports a full volume as this target's error.
-func tellingSpace<Result>(at path: FilePath, _ body: () throws -> Result) throws -> Result {
+/// Reports a full volume as this target's error. It may be that of the store or of the run directory.
+func tellingSpace<Result>(_ body: () throws -> Result) throws -> Result {
   do {
     return try body()
   } catch let error as DurabilityError where error.isOutOfSpace {
-    throw CommitError.outOfSpace(path: path)
+    throw CommitError.outOfSpace(path: error.path)
   }
 }
 

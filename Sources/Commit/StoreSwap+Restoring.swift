@@ -43,7 +43,7 @@ extension StoreSwap {
     let copies: Int64 = logs.isEmpty || isOfCopy ? 1 : 3
     let needed = copies * main + logs.reduce(0) { $0 + $1.size }
     try swap.checkSpace(assembledBytes: needed)
-    return try tellingSpace(at: store.store) {
+    return try tellingSpace {
       if !logs.isEmpty, !isOfCopy {
         ends.readPath = try backup.clone(in: run.snapshot).store.string
       }

@@ -116,7 +116,7 @@ extension StoreSwap {
   func commit(
     _ assembled: FilePath, external: FilePath?, obsolete: [String]?
   ) throws -> CommitJournal {
-    try tellingSpace(at: destination) {
+    try tellingSpace {
       if isInPlace {
         try replace(with: assembled, external: external, obsolete: obsolete)
       } else {

@@ -211,8 +211,10 @@ private func copyExtendedAttributes(
     }
     if fsetxattr(output.rawValue, name, value.baseAddress, count, 0) == 0 { continue }
     switch errno {
-    case EPERM, EACCES, ENOTSUP, EINVAL:
-      // Not for this user or volume to set. What the system gives each file may be the same.
+    case EPERM, EACCES, ENOTSUP, EINVAL, ENOSPC, E2BIG, ERANGE:
+      // Not for this user or volume to set. ext4 has about 4 KB for all attributes of a file, and calls itself
+      // full; one that is full says so again when bytes are written. What the system gives each file may be the
+      // same.
       let found = fgetxattr(output.rawValue, name, own.baseAddress, largestAttribute)
       if found != count || !own[..<count].elementsEqual(value[..<count]) {
         lost.append(String(cString: name))

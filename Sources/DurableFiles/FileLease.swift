@@ -57,20 +57,37 @@ extension StoreLock {
     releaseLease(of: descriptor)
   }
 
-  /// Overwrites the file header of a database that has no name any more, so that a process that
-  /// opened it at the last moment is told that it is not a database, and writes nothing beside the
-  /// file that has the name now. A file that still has a name is left alone.
-  package borrowing func invalidateUnnamed() throws {
-    var status = stat()
-    guard isWritable, fstat(descriptor.rawValue, &status) == 0, status.st_nlink == 0,
-      status.st_size > 0
-    else { return }
+  /// Whether the file can be made useless once it has lost its name: it has no other, and may be written.
+  package borrowing func canBeInvalidated() throws -> Bool {
+    try isWritable && status().st_nlink <= 1
+  }
+
+  /// Makes a database useless that has no name any more, so that a process that opened it at the last
+  /// moment is told that it is not a database, and writes nothing beside the file that has the name
+  /// now. A file that still has a name is left alone.
+  ///
+  /// - Parameter evenNamed: Whether it is made so whatever other names it has.
+  package borrowing func invalidateUnnamed(evenNamed: Bool = false) throws {
+    let status = try status()
+    guard isWritable, status.st_nlink == 0 || evenNamed, status.st_size > 0 else { return }
     // The 100 bytes of https://sqlite.org/fileformat2.html §1.3.
     let text = Array("This store was replaced. Open it again by its path.".utf8)
     let header = text + Array(repeating: 0, count: 100 - text.count)
     try header.withUnsafeBytes { bytes in
       _ = try failing("pwrite", path) { try descriptor.writeAll(toAbsoluteOffset: 0, bytes) }
     }
+    // The first page may be read from a log that lies beside the other file. The rest is zeros then, which is
+    // damage. The size stays: of an empty file SQLite removes the log.
+    let size = off_t(header.count)
+    guard status.st_size > size else { return }
+    try calling("ftruncate", path) { ftruncate(descriptor.rawValue, size) }
+    try calling("ftruncate", path) { ftruncate(descriptor.rawValue, status.st_size) }
+  }
+
+  private borrowing func status() throws -> stat {
+    var status = stat()
+    try calling("fstat", path) { fstat(descriptor.rawValue, &status) }
+    return status
   }
 }
 

@@ -178,7 +178,7 @@ private func set(
   let bytes = list.bytes
   if fsetxattr(file.rawValue, name, bytes, bytes.count, 0) == 0 { return true }
   switch errno {
-  case EPERM, EACCES, ENOTSUP, EINVAL, ENOSYS: return false
+  case EPERM, EACCES, ENOTSUP, EINVAL, ENOSYS, ENOSPC, E2BIG, ERANGE: return false
   default:
     throw DurabilityError.failed(call: "fsetxattr", path: path, Errno(rawValue: errno))
   }

@@ -237,6 +237,16 @@ final class SwapFixture: Sendable {
     return fixture
   }
 
+  /// As if the journal's marks had been taken on the same volume, under another number.
+  func renumberVolume() throws {
+    guard let text = try? String(contentsOfFile: run.journal.string, encoding: .utf8) else {
+      return
+    }
+    let other = text.replacing(/"device" : [0-9]+/, with: #""device" : 4660"#)
+    try #require(other != text)
+    try other.write(toFile: run.journal.string, atomically: false, encoding: .utf8)
+  }
+
   func recover(_ leases: [LeaseToken] = []) throws -> StoreSwap.Recovery {
     try StoreSwap.recover(run: run, source: source, destination: destination, leases: leases)
   }

@@ -86,7 +86,7 @@ import Testing
       }
       let between = try fixture.content()
       #expect(between == .new || between == (way == .beside ? .absent : .old), "step \(step)")
-      if isRenumbered { try renumber(fixture.run.journal) }
+      if isRenumbered { try fixture.renumberVolume() }
       try finish(fixture)
       #expect(try fixture.content() == .new, "step \(step)")
       #expect(files(below: fixture.folder) == fixture.expectedFiles, "step \(step)")
@@ -119,14 +119,6 @@ import Testing
         #expect(files(below: fixture.folder) == fixture.expectedFiles, "steps \(step), \(second)")
       }
     }
-  }
-
-  /// As if the marks had been taken on the same volume, under another number.
-  private func renumber(_ journal: FilePath) throws {
-    guard let text = try? String(contentsOfFile: journal.string, encoding: .utf8) else { return }
-    let other = text.replacing(/"device" : [0-9]+/, with: #""device" : 4660"#)
-    try #require(other != text)
-    try other.write(toFile: journal.string, atomically: false, encoding: .utf8)
   }
 
   /// What a rerun does.

@@ -10,7 +10,7 @@ import Testing
 @testable import GodwitCommit
 
 /// A file that is known by its inode and not open: it can be opened whatever its name is by then.
-private final class KnownFile: Sendable {
+final class KnownFile: Sendable {
   private let descriptor: Int32
 
   init(_ path: FilePath) {

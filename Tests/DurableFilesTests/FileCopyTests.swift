@@ -53,6 +53,26 @@ import Testing
     #expect(contents(of: folder.file("c")) == [2])
   }
 
+  /// ext4 has some KB for all attributes of a file; a memory file system has 64.
+  @Test func `is made without an attribute that its volume has no room for, and says so`() throws {
+    let (folder, roomy) = (try TemporaryFolder(), FilePath("/dev/shm/godwit-attribute-\(getpid())"))
+    guard (try? DurableFile.write([1], to: roomy)) != nil else {
+      return print("skipped: no /dev/shm")
+    }
+    defer { unlink(roomy.string) }
+    let value = [UInt8](repeating: 1, count: 20_000)
+    try DurableFile.write([1], to: folder.file("probe"))
+    guard setxattr(roomy.string, "user.godwit", value, value.count, 0) == 0,
+      setxattr(folder.file("probe").string, "user.godwit", value, value.count, 0) != 0,
+      errno != ENOTSUP
+    else { return print("skipped: no two volumes with different room for attributes") }
+    let lost = try DurableFile.copy(roomy, to: folder.file("copy"))
+    #expect(lost.attributes == ["user.godwit"])
+    #expect(contents(of: folder.file("copy")) == [1])
+    let again = try DurableFile.copyAttributes(from: roomy, to: folder.file("probe"))
+    #expect(again.attributes == ["user.godwit"])
+  }
+
   @Test func `replaces nothing`() throws {
     let folder = try TemporaryFolder()
     try DurableFile.write([1], to: folder.file("a"))

@@ -76,6 +76,36 @@ import Testing
     }
   }
 
+  /// A page may be read from a log that lies beside the file that has the name now.
+  @Test func `leaves zeros behind the header of a file that it makes useless`() throws {
+    try DurableFile.write([UInt8](repeating: 7, count: 20_000), to: path)
+    let lock = try StoreLock(excludingOthersFrom: path)
+    let reader = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    defer { try? reader.close() }
+    try DurableFile.remove(path)
+    try lock.invalidateUnnamed()
+    var bytes = [UInt8](repeating: 1, count: 20_001)
+    let count = try bytes.withUnsafeMutableBytes {
+      try reader.read(fromAbsoluteOffset: 0, into: $0)
+    }
+    #expect(count == 20_000)
+    #expect(bytes[100..<count].allSatisfy { $0 == 0 })
+  }
+
+  @Test func `knows whether a file can be made useless`() throws {
+    let lock = try StoreLock(excludingOthersFrom: path)
+    let isSole = try lock.canBeInvalidated()
+    #expect(isSole)
+    try DurableFile.link(path, to: folder.file("other"))
+    let hasOther = try !lock.canBeInvalidated()
+    #expect(hasOther)
+    try DurableFile.remove(path)
+    try lock.invalidateUnnamed()
+    #expect(contents(of: folder.file("other")) == Array("a store".utf8))
+    try lock.invalidateUnnamed(evenNamed: true)
+    #expect(contents(of: folder.file("other"))?.starts(with: Array("This".utf8)) == true)
+  }
+
   @Test func `makes a file useless only once it has no name`() throws {
     let lock = try StoreLock(excludingOthersFrom: path)
     let reader = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
