@@ -61,6 +61,18 @@ extension ValueExpression {
     return found
   }
 
+  /// What is asked of `$manager`, in the order of the expression: the selector and its first argument, where
+  /// that is a text.
+  package var managerCalls: [(selector: String, name: String)] {
+    var own: [(String, String)] = []
+    if case .function(.variable("manager"), let selector, let arguments) = self,
+      case .constant(.string(let name))? = arguments.first
+    {
+      own = [(selector, name)]
+    }
+    return own + parts.flatMap(\.managerCalls)
+  }
+
   /// The selectors and keys that the expression asks `$entityPolicy` for, in its order.
   package var policySelectors: [String] {
     var own: [String] = []

@@ -306,3 +306,17 @@ public struct FetchedPropertyDescription: Sendable, Equatable {
     self.fetchRequest = fetchRequest
   }
 }
+
+extension AttributeDescription {
+  /// The element of a composite attribute at a path below it.
+  package func element(at path: ArraySlice<String>) -> AttributeDescription? {
+    var current = self
+    for name in path {
+      guard let next = current.compositeElements?.first(where: { $0.name == name }) else {
+        return nil
+      }
+      current = next
+    }
+    return current
+  }
+}

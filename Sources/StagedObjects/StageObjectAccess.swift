@@ -10,8 +10,22 @@ struct StageObjectAccess: UnmappedObjectAccess {
   init(_ store: StageStore) { self.store = store }
 
   func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue? {
-    guard let property = store.model.property(key, of: object.entity)?.property else { return nil }
+    guard let property = store.model.property(key, of: object.entity)?.property else {
+      return element(key, of: object.entity) == nil ? nil : try store.value(forKey: key, of: object)
+    }
     return property.isStored ? try store.value(forKey: key, of: object) : .null
+  }
+
+  func isComposite(_ key: String, of object: ObjectReference) -> Bool {
+    element(key, of: object.entity)?.type == .composite
+  }
+
+  /// A stored attribute, or at a path of names an element of a composite one.
+  private func element(_ key: String, of entity: EntityName) -> AttributeDescription? {
+    let path = key.keyPathParts
+    guard let declared = store.model.property(path[0], of: entity)?.property, declared.isStored
+    else { return nil }
+    return declared.attribute?.element(at: path.dropFirst())
   }
 
   func uri(of object: ObjectReference) throws -> String {

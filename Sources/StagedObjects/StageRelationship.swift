@@ -143,7 +143,7 @@ extension StageRelationship {
     if isColumn {
       let (row, target) = description.isToMany ? (member, owner) : (owner, member)
       let order = description.isToMany ? storage.orderColumn : storage.inverseOrderColumn
-      try write(row.primaryKey, target, order, place: place, store)
+      try write(row, target, order, place: place, store)
       return
     }
     let columns = [storage.ownerColumn, storage.targetColumn]
@@ -179,7 +179,7 @@ extension StageRelationship {
     if isColumn {
       let row = description.isToMany ? member : owner
       let order = description.isToMany ? storage.orderColumn : storage.inverseOrderColumn
-      try write(row.primaryKey, nil, order, place: nil, store)
+      try write(row, nil, order, place: nil, store)
       return
     }
     let statement = try statement(.disconnect) {
@@ -199,7 +199,8 @@ extension StageRelationship {
 
   /// Writes the column that holds a pair, and those beside it.
   private func write(
-    _ row: Int64, _ target: ObjectReference?, _ order: String?, place: Int64?, _ store: StageStore
+    _ row: ObjectReference, _ target: ObjectReference?, _ order: String?, place: Int64?,
+    _ store: StageStore
   ) throws {
     let key = description.isToMany ? storage.ownerColumn : storage.targetColumn
     let statement = try statement(.connect) {
@@ -218,13 +219,15 @@ extension StageRelationship {
       try statement.bind(3, SQLiteValue(key: place))
       if let target { ends.raise(storage.table, order, target.primaryKey, to: place) }
     }
-    try statement.bind(4, row)
+    try statement.bind(4, row.primaryKey)
     do {
       try statement.run()
     } catch let error as SQLiteError where error.isConstraintUnique {
+      // The column belongs to the to-one side, from whichever side it is set.
+      let property = description.isToMany ? inverse?.description.name : nil
       throw store.refused(
-        description.destinationEntity, description.name,
-        "the object breaks a uniqueness constraint (Z_PK \(row))", code: 1551)
+        row.entity, property ?? description.name,
+        "the object breaks a uniqueness constraint (Z_PK \(row.primaryKey))", code: 1551)
     }
   }
 
@@ -304,6 +307,9 @@ final class ListEnds {
 
   private var places: [List: Int64] = [:]
   private static let mostKept = 1_024
+
+  /// For when changes are taken back.
+  func forget() { places.removeAll(keepingCapacity: true) }
 
   func last(_ table: String, _ column: String, _ key: Int64) -> Int64? {
     places[List(table: table, column: column, key: key)]

@@ -50,13 +50,18 @@ extension StageStore {
       try DurableFile.makeFolder(files.externalDataFolder)
       try DurableFile.write(bytes, to: path)
     }
+    newFiles?.append(name)
     return [2] + Array(name.utf8) + [0]
   }
 
   /// Notes the file of a value that is replaced or goes with its object.
   func drop(_ stored: SQLiteValue) throws {
     guard let bytes = stored.blob, bytes.first == 2, bytes.count == 38 else { return }
-    let name = String(decoding: bytes[1..<37], as: UTF8.self)
+    try dropFile(String(decoding: bytes[1..<37], as: UTF8.self))
+  }
+
+  /// Notes a file that no row may refer to any more.
+  func dropFile(_ name: String) throws {
     _ = try connection.rows("INSERT OR IGNORE INTO temp.dropped VALUES (?1)", [.text(name)])
   }
 

@@ -80,7 +80,8 @@ extension StageStore {
 // Deleting. Source: Core Data's delete rules, `core-data-sqlite-format.md` §3.
 extension StageStore {
   package func delete(_ object: ObjectReference) throws {
-    guard try exists(object) else { throw missing(object, "") }
+    // Perhaps another object took it along. Core Data does nothing, too.
+    guard try exists(object) else { return }
     let doomed = try closure(of: object)
     let all = Set(doomed)
     for object in doomed {
@@ -94,12 +95,14 @@ extension StageStore {
         }
       }
     }
-    for object in doomed {
-      try noteCounts(before: object)
-      for relationship in try relationships(of: object.entity) {
-        try release(relationship, of: object, doomed: all)
+    try whole {
+      for object in doomed {
+        try noteCounts(before: object)
+        for relationship in try relationships(of: object.entity) {
+          try release(relationship, of: object, doomed: all)
+        }
+        try dropRow(of: object)
       }
-      try dropRow(of: object)
     }
     deletions += 1
   }

@@ -64,6 +64,13 @@ extension StageStore {
       }
       return
     }
+    try whole { try replace(current, with: targets, relationship, object) }
+  }
+
+  private func replace(
+    _ current: [ObjectReference], with targets: [ObjectReference],
+    _ relationship: StageRelationship, _ object: ObjectReference
+  ) throws {
     let (kept, wanted) = (Set(targets), Set(current))
     for old in current where !kept.contains(old) {
       try relationship.disconnect(object, old, self)
@@ -97,11 +104,13 @@ extension StageStore {
     else { throw refused(object.entity, key, "it is not a to-many relationship") }
     for target in try targets(.array([.object(member)]), relationship, object)
     where try !relationship.has(object, target) {
-      try takeFromOthers(target, relationship, object)
-      try relationship.connect(
-        object, target, place: try relationship.nextPlace(of: object), self)
-      try note(target)
-      try note(object)
+      try whole {
+        try takeFromOthers(target, relationship, object)
+        try relationship.connect(
+          object, target, place: try relationship.nextPlace(of: object), self)
+        try note(target)
+        try note(object)
+      }
     }
   }
 

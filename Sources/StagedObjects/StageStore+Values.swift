@@ -56,8 +56,10 @@ extension StageStore {
       try set(column, to: value, object, key)
     case .composite(let description, let leaves):
       let assigned = try assigned(value, to: description, object, key)
-      for (path, column) in leaves {
-        try set(column, to: assigned.element(at: path), object, key)
+      try whole {
+        for (path, column) in leaves {
+          try set(column, to: assigned.element(at: path), object, key)
+        }
       }
     case .relationship(let relationship):
       try set(relationship, to: try targets(value, relationship, object), object)
@@ -195,19 +197,5 @@ extension StageStore {
     }
     guard connection.changes > 0 else { throw missing(object, key) }
     try note(object)
-  }
-}
-
-extension AttributeDescription {
-  /// The element of a composite attribute at a path below it.
-  func element(at path: ArraySlice<String>) -> AttributeDescription? {
-    var current = self
-    for name in path {
-      guard let next = current.compositeElements?.first(where: { $0.name == name }) else {
-        return nil
-      }
-      current = next
-    }
-    return current
   }
 }

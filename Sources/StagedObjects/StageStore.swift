@@ -55,6 +55,10 @@ package final class StageStore: StageStoreAccess {
   /// The object that was noted last.
   private var noted: ObjectReference?
   private var noteStatement: Statement?
+  /// Around a change of several statements.
+  private var savepoint: (begin: Statement, end: Statement)?
+  /// Names of the external files that a change of several statements has written so far.
+  var newFiles: [String]?
   /// Rises with every object that is deleted.
   var deletions = 0
 
@@ -162,6 +166,7 @@ package final class StageStore: StageStoreAccess {
     inserts = [:]
     presence = [:]
     noteStatement = nil
+    savepoint = nil
   }
 }
 
@@ -258,6 +263,31 @@ extension StageStore {
     try statement.bind(3, isNew ? 1 : 0)
     try statement.run()
     noted = object
+  }
+
+  /// Makes a change of several statements, or none of it: a handler may catch the error and go on.
+  func whole(_ change: () throws -> Void) throws {
+    let statements =
+      try savepoint
+      ?? (connection.prepare("SAVEPOINT change"), connection.prepare("RELEASE change"))
+    savepoint = statements
+    newFiles = []
+    defer { newFiles = nil }
+    try statements.begin.run()
+    do {
+      try change()
+    } catch {
+      // A statement that found the disk full may have taken back the whole transaction.
+      if connection.isInTransaction {
+        try connection.execute("ROLLBACK TO change")
+        try statements.end.run()
+        for name in newFiles ?? [] { try dropFile(name) }
+      }
+      noted = nil
+      listEnds.forget()
+      throw error
+    }
+    try statements.end.run()
   }
 
   private func changedCount() throws -> Int64 {

@@ -43,38 +43,6 @@ extension Reason.OwnError {
   }
 }
 
-extension Error {
-  /// What an error says of itself: the description, reason and suggestion that are meant for people,
-  /// where it has them, else its own text. Nothing is made up: Foundation would say "The operation
-  /// could not be completed" of any other. Of a long one that is the beginning.
-  package var ownDescription: String {
-    let text = wholeDescription
-    let rest = text.utf8.count - longestDescription
-    guard rest > 0 else { return text }
-    return String(decoding: text.utf8.prefix(longestDescription), as: UTF8.self)
-      + "… (\(rest) bytes more)"
-  }
-
-  private var wholeDescription: String {
-    if let localized = self as? any LocalizedError, let text = localized.errorDescription {
-      return [text, localized.failureReason, localized.recoverySuggestion].compactMap(\.self)
-        .joined(separator: " ")
-    }
-    guard type(of: self) is NSError.Type else { return String(describing: self) }
-    let info = (self as NSError).userInfo
-    let texts = [
-      NSLocalizedDescriptionKey, NSLocalizedFailureReasonErrorKey,
-      NSLocalizedRecoverySuggestionErrorKey,
-    ].compactMap { info[$0] as? String }
-    let error = self as NSError
-    return texts.isEmpty
-      ? "\(error.domain) \(error.code)" : texts.joined(separator: " ")
-  }
-}
-
-/// 16 KiB, in bytes: a description goes from process to process, and into logs, results and the ledger.
-private let longestDescription = 16 << 10
-
 extension PolicyFailure: CustomStringConvertible {
   package var description: String {
     let place = [

@@ -127,6 +127,10 @@ private func holds(_ text: String) throws -> Bool {
       ("CAST('https://e.com/a/?q=a%26b%3D1#x%2520y', 'NSURL').query", .string("q=a%26b%3D1")),
       ("CAST('https://e.com/a/?q=a%26b%3D1#x%2520y', 'NSURL').fragment", .string("x%2520y")),
       ("CAST('https://e.com/a%20b/?q', 'NSURL').path", .string("/a b")),
+      // As NSURL has it: without brackets.
+      ("CAST('https://[2001:db8::1]:8080/x', 'NSURL').host", .string("2001:db8::1")),
+      ("CAST('https://[fe80::1%25en0]/', 'NSURL').host", .string("fe80::1%en0")),
+      ("CAST('mailto:a@b.c', 'NSURL').host", .null),
       ("CAST('http://e.com/a b', 'NSURL').absoluteString", .string("http://e.com/a%20b")),
       ("godwit.url('<none>').absoluteString", .string("%3Cnone%3E")),
       // The first is `NSDate.distantPast`; between the others lies the change of calendars.

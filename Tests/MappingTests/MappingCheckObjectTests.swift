@@ -3,7 +3,7 @@ import GodwitObjectModel
 import Testing
 
 @Suite struct `A check of the objects that an expression gives` {
-  private func findings(_ rows: String) throws -> [String] {
+  private func findings(_ rows: String, pets more: String = "") throws -> [String] {
     let source = try model(
       entity("Owner", attribute("name"), toOne("pet", "Pet"), toMany("pets", "Pet")),
       entity("Pet"), entity("Cat", parent: "Pet"), entity("Dog", parent: "Pet"))
@@ -20,7 +20,7 @@ import Testing
         mapping-model: 1
         entity-mappings:
           - { source: Owner, destination: Owner, others: none, \(rows) }
-          - { source: Pet, destination: Pet }
+          - { source: Pet, destination: Pet\(more) }
           - { source: Cat, destination: Cat }
           - { source: Dog, destination: Stone }
         """.utf8), name: "test")
@@ -43,6 +43,16 @@ import Testing
   ])
   func `finds nothing wrong`(row: String) throws {
     #expect(try findings("relationships: { \(row) }") == [])
+  }
+
+  /// A policy may have associated objects of any entity.
+  @Test(arguments: [
+    "ASK(\"PetToPet\", $source)", "ASK(\"PetToPet\", ORIGIN(\"PetToPet\", $destination))",
+  ])
+  func `finds nothing wrong with a policy that is asked for other objects`(pet: String) throws {
+    let row = "relationships: { pet: '\(pet)' }"
+    #expect(try findings(row).count { $0.contains("yields-nothing") } == 1)
+    #expect(try findings(row, pets: ", policy: PetPolicy") == [])
   }
 
   @Test(arguments: [

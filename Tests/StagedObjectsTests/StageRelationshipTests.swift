@@ -301,7 +301,6 @@ private struct Dice: RandomNumberGenerator {
       code { store, plant in
         try plant.setObjects([store.object(gone)], forKey: "tags")
       } == 133_000)
-    #expect(code { store, _ in try store.delete(store.object(gone)) } == 133_000)
   }
 
   @Test func `are validated when the handler is done`() throws {

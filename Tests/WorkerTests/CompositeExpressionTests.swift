@@ -1,3 +1,4 @@
+import Foundation
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
@@ -42,7 +43,36 @@ private final class PlacePolicy: EntityMigrationPolicy {
   }
 }
 
-@Suite struct `Composite attributes in expressions` {
+/// Sets a composite attribute to what a test says.
+private final class SettingPolicy: EntityMigrationPolicy {
+  nonisolated(unsafe) static var value: Any?
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    try manager.destinationInstances(
+      forEntityMappingName: mapping.name, sourceInstances: [source])[0]
+      .setValue(Self.value, forKey: "place")
+  }
+}
+
+/// Looks for objects by what a test says, and reads a path of each.
+private final class LookingPolicy: EntityMigrationPolicy {
+  nonisolated(unsafe) static var asked: (predicate: String, path: String) = ("", "")
+  nonisolated(unsafe) static var found: [Int64] = []
+
+  override func endInstanceCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try manager.forEachSourceObject(ofEntity: "Visit", where: Self.asked.predicate) { visit in
+      Self.found.append(visit.reference.primaryKey)
+      _ = visit.value(forKeyPath: Self.asked.path)
+    }
+  }
+}
+
+@Suite(.serialized) struct `Composite attributes in expressions` {
   private static let rows = """
     INSERT INTO ZBIRD (Z_PK, Z_ENT, Z_OPT, ZSTREET, ZNUMBER, ZX)
     VALUES (1, 1, 1, 'Marsh', 10, 0.5), (2, 1, 1, NULL, NULL, NULL);
@@ -184,5 +214,67 @@ private final class PlacePolicy: EntityMigrationPolicy {
       try store.table("SELECT Z_PK, ZSTREET, ZNUMBER, ZX FROM ZVISIT ORDER BY 1") == [
         "1 Quay 77 1.5", "2 Mole 77 -", "3 - - -",
       ])
+  }
+
+  private static func policy(_ name: String, _ type: EntityMigrationPolicy.Type) throws
+    -> (MigrationFixture, String)
+  {
+    let fixture = try fixture(place("place"))
+    fixture.policies = PolicyRegistry([name: type])
+    let mapping = visits("attributes: { place: automatic }").replacing(
+      "destination: Visit\n", with: "destination: Visit\n    policy: \(name)\n")
+    return (fixture, mapping)
+  }
+
+  /// What a policy sets the whole to; what the first visit has then, or what the error names.
+  nonisolated(unsafe) private static let settings: [(value: Any?, row: String?, refusal: String)] =
+    [
+      (["street": "Pier", "number": 5] as [String: Any], "Pier 5 -", ""),
+      (["point": ["x": 2.5]], "- - 2.5", ""), (["point": NSNull()], "- - -", ""),
+      (nil, "- - -", ""), ([String: Any](), "- - -", ""),
+      (["stret": "Pier", "number": 5] as [String: Any], nil, "no key stret"),
+      (["point": ["y": 2.5]], nil, "no key y"), (["point": 5], nil, "place.point"),
+      (["street": ["x": "Pier"]], nil, "place.street"), (5, nil, "place"),
+    ]
+
+  @Test(arguments: settings.indices)
+  func `take a dictionary of their elements from a policy, and nothing else`(number: Int) throws {
+    let (fixture, mapping) = try Self.policy("SettingPolicy", SettingPolicy.self)
+    let (value, row, refusal) = Self.settings[number]
+    SettingPolicy.value = value
+    guard let row else {
+      let failure = #expect(throws: PolicyFailure.self) { try fixture.migrate(mapping) }
+      let text = failure.map { "\($0.error)" } ?? ""
+      #expect(text.contains(refusal) && !text.contains("Pier"), "\(text)")
+      return
+    }
+    let store = try fixture.migrate(mapping)
+    #expect(
+      try store.table("SELECT ZSTREET, ZNUMBER, ZX FROM ZVISIT WHERE Z_PK = 1") == [row])
+  }
+
+  /// A policy's predicate, or a path that it reads, and the objects that are found; nil for an error.
+  @Test(
+    arguments: [
+      ("place.street == nil", "place.street", [3]), ("place == nil", "place.point.x", [3]),
+      ("place.point.x == nil", "place.point", [2, 3]),
+      ("bird.visits.place.street != nil", "bird", [1, 2, 3]),
+      ("place.strret == nil", "bird", nil), ("place.point.y == nil", "bird", nil),
+      ("ANY bird.visits.place.strret == nil", "bird", nil),
+      ("place.street == nil", "place.strret", nil), ("place != nil", "place.point.y", nil),
+    ] as [(String, String, [Int64]?)])
+  func `have the elements of the model, and no others, in a policy's questions`(
+    predicate: String, path: String, found: [Int64]?
+  ) throws {
+    let (fixture, mapping) = try Self.policy("LookingPolicy", LookingPolicy.self)
+    LookingPolicy.asked = (predicate, path)
+    LookingPolicy.found = []
+    guard let found else {
+      let failure = #expect(throws: PolicyFailure.self) { try fixture.migrate(mapping) }
+      #expect(failure.map { "\($0.error)".contains("place.") } == true)
+      return
+    }
+    _ = try fixture.migrate(mapping)
+    #expect(LookingPolicy.found == found)
   }
 }

@@ -52,6 +52,41 @@ import Testing
     #expect(failure(Refusal.first, isCancellation: true).reasons?.first?.reason == "cancelled")
   }
 
+  private struct Told: CustomNSError {
+    var errorUserInfo: [String: Any] {
+      [
+        NSLocalizedDescriptionKey: "own words", NSLocalizedFailureReasonErrorKey: "why",
+        "row": "ROW",
+      ]
+    }
+  }
+
+  @Test(
+    arguments: [
+      (NSError(domain: "Own", code: 3, userInfo: ["row": "ROW"]), "Own 3"),
+      (
+        CocoaError(
+          .init(rawValue: 1570),
+          userInfo: [NSLocalizedDescriptionKey: "name is required", "row": "ROW"]),
+        "name is required"
+      ),
+      (CocoaError(.init(rawValue: 1570), userInfo: ["row": "ROW"]), "NSCocoaErrorDomain 1570"),
+      (URLError(.badURL, userInfo: ["row": "ROW"]), "NSURLErrorDomain -1000"),
+      (
+        POSIXError(.ENOSPC),
+        "Error Domain=NSPOSIXErrorDomain Code=28 \"No space left on device\""
+      ), (Told(), "own words why"),
+      (AppError(), "AppError()"), (Refusal.first, "said in its own words"),
+    ] as [(any Error, String)])
+  func `shows the texts that are meant for people, and nothing else of its user info`(
+    error: any Error, text: String
+  ) {
+    #expect(error.ownDescription == text)
+    #expect(!failure(error).message.contains("ROW"))
+    let handler = StageHandlerError(error, in: .willMigrate, of: "stage")
+    #expect(handler.description.hasSuffix(": \(text)"))
+  }
+
   @Test(arguments: [
     (error: Refusal.first as any Error, isCancellation: false, code: 134_170),
     (Refusal.first, true, 134_120),

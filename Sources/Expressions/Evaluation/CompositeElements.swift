@@ -1,3 +1,5 @@
+import GodwitObjectModel
+
 /// Elements of a composite attribute on their way into a dictionary.
 package struct CompositeElements {
   private var values: [String: ExpressionValue] = [:]
@@ -70,10 +72,30 @@ package struct CompositeIndex {
   /// The elements of a composite, and what each is in a dictionary: null where that does not name it.
   ///
   /// - Returns: Nil where there is no such composite.
+  /// - Throws: For a value that is no dictionary, or names what is no element, at any depth.
   package func elements(
     of key: String, in value: ExpressionValue
-  ) -> [(number: Int, value: ExpressionValue)]? {
-    elements[key]?.map { path, number in (number, value.element(at: path)) }
+  ) throws(EvaluationProblem) -> [(number: Int, value: ExpressionValue)]? {
+    guard let found = elements[key] else { return nil }
+    try check(value, key, found.map(\.path))
+    return found.map { path, number in (number, value.element(at: path)) }
+  }
+
+  private func check(
+    _ value: ExpressionValue, _ key: String, _ paths: [[String]]
+  ) throws(EvaluationProblem) {
+    if value.isNull { return }
+    guard case .dictionary(let pairs) = value else {
+      throw .wrongKind(
+        found: value.kind, needed: "a dictionary of the elements of \(key)")
+    }
+    for (name, value) in pairs.sorted(by: { $0.key.precedesInBytes($1.key) }) {
+      let below = paths.filter { $0.first == name }.map { Array($0.dropFirst()) }
+      guard !below.isEmpty else {
+        throw .unknownKey(owner: "the composite attribute \(key)", key: name)
+      }
+      if !below.contains([]) { try check(value, key + "." + name, below) }
+    }
   }
 }
 

@@ -20,22 +20,38 @@ extension Evaluation {
     return current
   }
 
-  /// What a path leads to through a composite attribute, without a look at its other elements; nil for
-  /// any other key.
+  /// What a path leads to through a composite attribute of an object, or of each of several, without a look
+  /// at its other elements; nil for any other key.
   private mutating func element(
     _ name: String, _ rest: inout ArraySlice<KeyPathElement>, of value: ExpressionValue
   ) throws -> ExpressionValue? {
-    guard case .key? = rest.first, case .object(let object) = value,
-      access.isComposite(name, of: object)
-    else { return nil }
+    guard case .key? = rest.first else { return nil }
+    guard case .object(let object) = value else {
+      guard let members = value.members, case .object(let first)? = members.first,
+        members.allSatisfy({ isComposite(name, of: $0) })
+      else { return nil }
+      return try keys(path(name, &rest, of: first), of: value)
+    }
+    guard access.isComposite(name, of: object) else { return nil }
+    // Of a misspelt element a dictionary would say nothing, and nil is a value.
+    return try property(path(name, &rest, of: object), of: object)
+  }
+
+  private func isComposite(_ name: String, of value: ExpressionValue) -> Bool {
+    if case .object(let object) = value { access.isComposite(name, of: object) } else { false }
+  }
+
+  /// As many keys as lead down through composite attributes.
+  private mutating func path(
+    _ name: String, _ rest: inout ArraySlice<KeyPathElement>, of object: ObjectReference
+  ) throws -> String {
     var path = name
     while access.isComposite(path, of: object), case .key(let key)? = rest.first {
       try step()
       path += "." + key
       rest.removeFirst()
     }
-    // As of a dictionary: what it has no key for is nil.
-    return try access.value(forKey: path, of: object) ?? .null
+    return path
   }
 
   mutating func key(_ name: String, of value: ExpressionValue) throws -> ExpressionValue {

@@ -1,3 +1,46 @@
+import Foundation
+
+/// Searching texts as `NSString` does: a letter with an accent is one character, however it is written, and
+/// not found by the letter alone. ASCII has one way to write it.
+enum TextSearch {
+  private static func isASCII(_ text: String) -> Bool { text.utf8.allSatisfy { $0 < 0x80 } }
+
+  /// The whole text where the separator is empty or does not occur.
+  static func split(_ text: String, by separator: String) -> [String] {
+    if separator.isEmpty || isASCII(text) && isASCII(separator) {
+      return ByteSearch.split(text, by: separator)
+    }
+    let whole = text as NSString
+    var parts: [String] = []
+    var rest = NSRange(location: 0, length: whole.length)
+    while rest.length > 0 {
+      let found = whole.range(of: separator, options: [], range: rest)
+      guard found.location != NSNotFound, found.length > 0 else { break }
+      let start = rest.location
+      parts.append(
+        whole.substring(with: NSRange(location: start, length: found.location - start)))
+      let end = found.location + found.length
+      rest = NSRange(location: end, length: whole.length - end)
+    }
+    parts.append(whole.substring(with: rest))
+    return parts
+  }
+
+  static func begins(_ text: String, with start: String) -> Bool {
+    if start.isEmpty || isASCII(text) && isASCII(start) {
+      return text.utf8.starts(with: start.utf8)
+    }
+    return (text as NSString).hasPrefix(start)
+  }
+
+  static func ends(_ text: String, with end: String) -> Bool {
+    if end.isEmpty || isASCII(text) && isASCII(end) {
+      return text.utf8.reversed().starts(with: end.utf8.reversed())
+    }
+    return (text as NSString).hasSuffix(end)
+  }
+}
+
 /// Searching texts byte by byte: code points count, not what they look like together.
 enum ByteSearch {
   /// Where `needle` begins, at or behind `start`. O(n·m) at worst, which only made-up texts meet.
@@ -71,9 +114,12 @@ enum PathTexts {
 
   static func withoutExtension(_ path: String) -> String {
     let path = withoutTrailingSlashes(path)
-    let length = pathExtension(path).utf8.count
-    guard length > 0 else { return path }
-    return String(decoding: path.utf8.dropLast(length + 1), as: UTF8.self)
+    let name = lastComponent(path).utf8
+    guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex,
+      !name.elementsEqual("..".utf8)
+    else { return path }
+    return String(
+      decoding: path.utf8.dropLast(name.distance(from: dot, to: name.endIndex)), as: UTF8.self)
   }
 
   /// One slash between the two, and none at the end.

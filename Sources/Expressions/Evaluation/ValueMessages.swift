@@ -80,7 +80,7 @@ enum ValueMessages {
     let parts = URLComponents(string: text)
     switch selector {
     case "path": return value(parts.flatMap(path))
-    case "host": return value(parts?.host)
+    case "host": return value(parts?.host.map(host))
     case "scheme": return value(parts?.scheme)
     // Decoded, a `%26` in a value would be taken for what divides values.
     case "query": return value(parts?.percentEncodedQuery)
@@ -89,6 +89,11 @@ enum ValueMessages {
     case "pathExtension": return value(parts.map { PathTexts.pathExtension($0.path) })
     default: return nil
     }
+  }
+
+  /// As `NSURL` has it: an IPv6 address without its brackets.
+  private static func host(_ host: String) -> String {
+    host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
   }
 
   /// As `NSURL` has it: without the slash at its end, and nil of what is no hierarchy, such as `mailto:`.
@@ -143,19 +148,21 @@ enum StringMessages {
     case "componentsSeparatedByString:":
       guard let separator = try string(arguments[0]) else { return .null }
       return .array(
-        ByteSearch.split(text, by: separator).map { .string($0) })
+        TextSearch.split(text, by: separator).map { .string($0) })
     case "hasPrefix:":
       guard let other = try string(arguments[0]) else { return .boolean(false) }
-      return .boolean(text.utf8.starts(with: other.utf8))
+      return .boolean(TextSearch.begins(text, with: other))
     case "hasSuffix:":
       guard let other = try string(arguments[0]) else { return .boolean(false) }
-      return .boolean(text.utf8.reversed().starts(with: other.utf8.reversed()))
+      return .boolean(TextSearch.ends(text, with: other))
     case "stringByAppendingPathComponent:":
       guard let other = try string(arguments[0]) else { return .null }
       return try made(PathTexts.appending(other, to: text))
     case "stringByAppendingPathExtension:":
       guard let other = try string(arguments[0]) else { return .null }
-      return try made(PathTexts.withoutTrailingSlashes(text) + "." + other)
+      let path = PathTexts.withoutTrailingSlashes(text)
+      // There is no name that could have one.
+      return path.isEmpty || path == "/" ? .null : try made(path + "." + other)
     default: return nil
     }
   }
@@ -189,7 +196,7 @@ enum StringMessages {
     _ old: String, by new: String, in text: String
   ) throws(EvaluationProblem) -> ExpressionValue {
     guard !old.isEmpty else { return .string(text) }
-    let parts = ByteSearch.split(text, by: old)
+    let parts = TextSearch.split(text, by: old)
     // Counted before it is made: a short pattern can stand in a long text very often.
     let (added, overflows) = (parts.count - 1).multipliedReportingOverflow(by: new.utf8.count)
     guard !overflows, text.utf8.count + added <= EvaluationLimits.bytes else {

@@ -162,7 +162,8 @@ extension ExpressionCheck {
   }
 
   /// The objects that are asked after. False where there cannot be any: a value is refused when it is
-  /// evaluated, and objects of the other store, or that the mapping does not take, yield nothing.
+  /// evaluated, and objects of the other store, or that the mapping does not take, yield nothing. A
+  /// policy may have associated objects of any entity.
   @discardableResult private mutating func checkGiven(
     _ instances: ExpressionType?, _ side: ExpressionType.Side, to maker: EntityMapping? = nil
   ) -> Bool {
@@ -201,7 +202,8 @@ extension ExpressionCheck {
       nothing = "it takes source objects and is asked for destination objects"
     case .object(_, let entity), .made(let entity):
       let model = side == .source ? source : destination
-      guard let maker, let taken = side == .source ? maker.sourceEntity : maker.destinationEntity,
+      guard let maker, maker.policy == nil,
+        let taken = side == .source ? maker.sourceEntity : maker.destinationEntity,
         model.contains(taken), !model.isKind(entity, of: taken), !model.isKind(taken, of: entity)
       else { return true }
       nothing =

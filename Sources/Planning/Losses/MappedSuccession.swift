@@ -81,6 +81,13 @@ struct MappedSuccession: Successors {
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> PairFate {
     if open.contains(owner) || open.contains(target) { return .kept }
+    // A policy may have associated what no mapping takes.
+    let isAsked =
+      keeps(owner) && readers.askedOfPolicies.contains(.init(entity: owner, name: relationship))
+      || keeps(target)
+        && inverse.map { readers.askedOfPolicies.contains(.init(entity: target, name: $0)) }
+          ?? false
+    if isAsked { return .kept }
     guard keeps(owner), keeps(target) else { return .withoutObject }
     let isRead =
       readers.links(.init(entity: owner, name: relationship))

@@ -26,6 +26,8 @@ struct PropertyReaders {
   private(set) var derived: [Property: AttributeDescription] = [:]
   /// What is set to that which mappings made of a source relationship's objects.
   private(set) var links: [Property: [Link]] = [:]
+  /// Source relationships about whose objects a policy is asked, whatever their entity.
+  private(set) var askedOfPolicies: Set<Property> = []
   /// What else is read of a property: key paths behind its name, an empty one for all of it.
   private(set) var others: [Property: Set<[String]>] = [:]
   /// Names that are read of objects whose entity is not known.
@@ -40,6 +42,8 @@ struct PropertyReaders {
     var linkReads = valueReads
     var (handedTo, derived) = (self.handedTo, self.derived)
     var links: [Property: [Link]] = [:]
+    var askedOfPolicies: Set<Property> = []
+    let policies = mappings.filter { $0.policy != nil }
     for mapping in mappings {
       let rows = mapping.properties
       guard let entity = mapping.sourceEntity, mapping.policy == nil else {
@@ -71,6 +75,10 @@ struct PropertyReaders {
           let relationship = declared.property.relationship,
           destination.storesPairs(of: relationship)
         else { continue }
+        for key in expression.firstKeys(of: "source")
+        where expression.asks(policies, of: entity, source) {
+          askedOfPolicies.insert(Property(entity: entity, name: key))
+        }
         if let key = expression.followedSourceKey {
           links[Property(entity: entity, name: key), default: []].append(
             Link(entity: declared.entity, relationship: relationship))
@@ -80,6 +88,7 @@ struct PropertyReaders {
       }
     }
     (self.handedTo, self.derived, self.links) = (handedTo, derived, links)
+    self.askedOfPolicies = askedOfPolicies
     for place in valueReads.places.union(linkReads.places) {
       guard let name = place.path.first else { continue }
       others[Property(entity: place.entity, name: name), default: []].insert(
@@ -127,5 +136,25 @@ extension AttributeDescription {
       let counted = hierarchy.property(key, of: entity)?.property, counted.isStored
     else { return false }
     return counted.relationship?.isToMany ?? false
+  }
+}
+
+extension ValueExpression {
+  /// True where the expression asks what the mapping of a policy made of something.
+  fileprivate func asks(
+    _ policies: [EntityMapping], of entity: EntityName, _ source: EntityHierarchy
+  ) -> Bool {
+    guard !policies.isEmpty else { return false }
+    return managerCalls.contains { selector, name in
+      switch selector {
+      case ManagerSelector.instancesForMapping: return policies.contains { $0.name == name }
+      case ManagerSelector.instancesForRelationship:
+        guard
+          let target = source.property(name, of: entity)?.property.relationship?.destinationEntity
+        else { return false }
+        return policies.contains { $0.sourceEntity.map { source.isKind($0, of: target) } ?? false }
+      default: return false
+      }
+    }
   }
 }

@@ -65,8 +65,11 @@ struct LinkRoutes {
     let asks = first.mappings.contains(other.mapping)
     guard asks == second.mappings.contains(one.mapping) else { return .different }
     guard asks else { return .same }
+    guard !asksPolicyForOthers(first), !asksPolicyForOthers(second) else { return .different }
     switch (first.followed, second.followed) {
-    case (nil, nil): return .same
+    case (nil, nil):
+      let sources = [one, other].map { members[$0.mapping].mapping.sourceEntity }
+      return sources[0] == sources[1] ? .same : .different
     case (let first?, let second?):
       if let inverse = context.source.hierarchy.inverse(of: first.relationship) {
         guard inverse.entity == second.entity,
@@ -81,6 +84,21 @@ struct LinkRoutes {
     }
   }
 
+  /// True where a policy is asked for objects that no entity mapping takes: what it associated with them
+  /// is in no pair of the other side.
+  private func asksPolicyForOthers(_ route: Route) -> Bool {
+    guard let followed = route.followed,
+      route.mappings.contains(where: { members[$0].mapping.policy != nil })
+    else { return false }
+    let taken = Set(
+      members.map(\.mapping).filter { $0.policy != nil || $0.destinationEntity != nil }
+        .compactMap(\.sourceEntity))
+    return context.source.hierarchy.concrete(of: followed.relationship.destinationEntity)
+      .contains { !taken.contains($0) }
+  }
+
+  /// A policy may have associated objects of any entity: it is asked whatever its mapping takes.
+  ///
   /// - Parameter value: A call, or an aggregate of calls that all follow the same relationship.
   private func route(of value: ValueExpression, source: EntityName, pass: Int) -> Route? {
     guard case .aggregate(let members) = value else {
@@ -132,10 +150,13 @@ struct LinkRoutes {
     default: return nil
     }
     candidateMappings = candidateMappings.filter {
-      $0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil
+      $0.mapping.policy != nil
+        || ($0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil)
     }
     if case .variable("source") = arguments[1] {
-      let same = candidateMappings.filter { $0.mapping.sourceEntity == source }
+      let same = candidateMappings.filter {
+        $0.mapping.policy != nil || $0.mapping.sourceEntity == source
+      }
       return Route(followed: nil, calls: [same.map(\.index)])
     }
     guard let key = arguments[1].plainSourceKey,
@@ -144,7 +165,8 @@ struct LinkRoutes {
     else { return nil }
     let entity = relationship.destinationEntity
     let found = candidateMappings.filter {
-      own.root(of: $0.mapping.sourceEntity ?? entity) == own.root(of: entity)
+      $0.mapping.policy != nil
+        || own.root(of: $0.mapping.sourceEntity ?? entity) == own.root(of: entity)
     }
     return Route(followed: (declared.entity, relationship), calls: [found.map(\.index)])
   }

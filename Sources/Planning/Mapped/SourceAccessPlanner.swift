@@ -24,6 +24,13 @@ struct SourceAccessPlanner {
         {
           // A fetched property is not among them: nil would be a wrong answer.
           access.unstored.append(property.name)
+        } else if let attribute = property.attribute, attribute.type == .composite {
+          // Nor need a store have a column for each element.
+          let elements = context.source.valueColumns(of: attribute, in: entity)
+            .map { $0.keyPath(below: attribute.name) }
+          access.unstored += elements.filter { name in
+            !access.attributes.contains { $0.name == name }
+          }
         }
       }
       return access

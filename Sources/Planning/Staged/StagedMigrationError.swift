@@ -99,6 +99,6 @@ extension StageHandlerError: CustomStringConvertible {
   /// Which handler failed, in which stage, and what it said.
   public var description: String {
     "The \(phase.rawValue) handler of the stage \(stage) threw "
-      + "\(String(reflecting: type(of: error))): \(error)"
+      + "\(String(reflecting: type(of: error))): \(error.ownDescription)"
   }
 }

@@ -15,8 +15,8 @@ final class LinkTargets {
   /// A mapping that may have made something of the targets; they are asked in their order.
   private enum Taker {
     case mapping(number: Int64, any Association)
-    /// Any number of objects of any entity for one.
-    case policy(sourceNumber: Int64, PolicyAssociation)
+    /// Any number of objects of any entity for one, which may be of any entity, too.
+    case policy(PolicyAssociation)
   }
 
   private let plan: LinkProgram
@@ -80,7 +80,7 @@ final class LinkTargets {
       let taker = try context.mapping($0)
       return taker.policy == nil
         ? .mapping(number: taker.destinationNumber, try context.association($0))
-        : .policy(sourceNumber: taker.sourceNumber, try context.policyAssociation($0))
+        : .policy(try context.policyAssociation($0))
     }
     others = (
       try plan.others?.missed.map { ($0, try context.association($0)) } ?? [],
@@ -146,12 +146,22 @@ final class LinkTargets {
       case .mapping(let number, let association):
         guard let key = try association.destination(of: source) else { continue }
         try append(Target(entity: number, key: key))
-      case .policy(let number, let association):
+      case .policy(let association):
+        guard let number = try entity(of: source) else { continue }
         try association.forEachDestination(of: number, source) { entity, key in
           try append(Target(entity: entity, key: key))
         }
       }
     }
+  }
+
+  /// `Z_ENT` of what the takers are asked for: the object itself, or the target of a reference, which is
+  /// no more than a key. Nil for a reference that is damage.
+  private func entity(of source: Int64) throws -> Int64? {
+    guard let (reference, table) = followed else { return mapping.sourceNumber }
+    if reference.allowed.count == 1 { return reference.allowed[0] }
+    let found = try context.targets.entity(of: source, inTable: table)
+    return found.flatMap { reference.allowed.contains($0) ? $0 : nil }
   }
 
   /// What each call finds of all objects, one call after the other.

@@ -61,10 +61,22 @@ public struct ManagedObject {
   /// Its elements are keys of their own, as `place.street`. Nil for nil.
   public func value(forKey key: String) -> Any? {
     guard let found = present(key) else { return nil }
-    let value = found.native(in: engine)
+    let value: Any?
+    switch found {
+    // Of other kinds a value tells its type.
+    case .real, .dictionary: value = found.native(in: engine, of: attribute(key))
+    default: value = found.native(in: engine)
+    }
     // A URI that Foundation cannot read: nil would be no value.
     if value == nil { fail(key, wanted: "URL") }
     return value
+  }
+
+  /// The attribute of a key, which may be the path to an element of a composite one.
+  private func attribute(_ key: String) -> AttributeDescription? {
+    let path = key.keyPathParts
+    return engine.hierarchy(ofSource: isSource)?.property(path[0], of: reference.entity)?
+      .property.attribute?.element(at: path.dropFirst())
   }
 
   /// The value at the end of a path of to-one relationships; nil where one of them leads nowhere.
@@ -75,9 +87,9 @@ public struct ManagedObject {
       if keys.isEmpty { return object.value(forKey: key) }
       guard let found = object.engine.value(key, object.reference) else { return nil }
       guard case .object(let next) = found else {
-        // A composite attribute's elements are keys of their own.
-        let name = ([key] + keys).joined(separator: ".")
-        return found.isNull ? nil : object.value(forKey: name)
+        // A composite attribute's elements are keys of their own, also where none has a value.
+        if found.isNull, object.attribute(key)?.type != .composite { return nil }
+        return object.value(forKey: ([key] + keys).joined(separator: "."))
       }
       object = ManagedObject(engine, next)
     }

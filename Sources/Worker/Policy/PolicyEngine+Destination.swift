@@ -68,6 +68,21 @@ extension PolicyEngine {
     }
   }
 
+  /// What a value makes of the elements of a composite attribute; nil where there is no such attribute.
+  private func elements(
+    _ value: ExpressionValue, _ key: String, _ kind: DestinationKind, _ object: ObjectReference
+  ) throws -> [(number: Int, value: ExpressionValue)]? {
+    do {
+      return try kind.composites.elements(of: key, in: value)?.map { number, value in
+        (number: number, value: try assigned(value, kind, number, object))
+      }
+    } catch let problem as EvaluationProblem {
+      throw PolicyError.unacceptable(
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key,
+        reason: "\(problem)")
+    }
+  }
+
   /// The value of a property that a shard's own objects have.
   final func read(_ key: String, _ working: WorkingObject, _ objects: DestinationObjects) throws
     -> ExpressionValue?
@@ -122,15 +137,8 @@ extension PolicyEngine {
       let isRevision = relationship.isToMany && objects.targets(working, number) != nil
       try say(RelationshipWord(kind: .whole, isRevision: isRevision), found, number, working)
       objects.set(found, working, number)
-    } else if let elements = kind.composites.elements(of: key, in: value) {
-      guard value.isNull || value.isDictionary else {
-        throw PolicyError.unacceptable(
-          entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key,
-          reason: "a composite attribute takes a dictionary of its elements")
-      }
-      for (number, value) in elements {
-        objects.set(try assigned(value, kind, number, object), working, attribute: number)
-      }
+    } else if let elements = try elements(value, key, kind, object) {
+      for (number, value) in elements { objects.set(value, working, attribute: number) }
     } else {
       throw PolicyError.unknownKey(
         entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key)
@@ -172,11 +180,5 @@ extension PolicyEngine {
     let members = objects.targets(working, number)?.count ?? 0
     try say(RelationshipWord(kind: .added, members: members), added, number, working)
     for target in added { objects.add(target, working, number) }
-  }
-}
-
-extension ExpressionValue {
-  fileprivate var isDictionary: Bool {
-    if case .dictionary = self { true } else { false }
   }
 }

@@ -1,5 +1,6 @@
 public import Foundation
 import GodwitExpressions
+import GodwitObjectModel
 
 /// A type that a property of a ``ManagedObject`` can have.
 public protocol PropertyValue {
@@ -180,13 +181,16 @@ extension ObjectReference {
 
 extension ExpressionValue {
   /// The value as a policy's code has it; nil for null.
-  func native(in engine: PolicyEngine) -> Any? {
+  ///
+  /// - Parameter attribute: Whose value it is: a number of a Float attribute is a `Float`, with its text.
+  func native(in engine: PolicyEngine, of attribute: AttributeDescription? = nil) -> Any? {
     switch self {
     case .null, .helper: nil
     // What Core Data has, too: `as? Int32` finds the number, which it would not in an Int.
     case .boolean(let value): NSNumber(value: value)
     case .integer(let number): NSNumber(value: number)
-    case .real(let number): NSNumber(value: number)
+    case .real(let number):
+      attribute?.type == .float ? NSNumber(value: Float(number)) : NSNumber(value: number)
     case .decimal: Decimal(self, in: engine)
     case .string(let text): text
     case .date: Date(self, in: engine)
@@ -198,7 +202,10 @@ extension ExpressionValue {
       Set<ManagedObject>(self, in: engine) ?? members?.map { $0.native(in: engine) } as Any
     case .array(let members), .orderedSet(let members):
       [ManagedObject](self, in: engine) ?? members.map { $0.native(in: engine) } as Any
-    case .dictionary(let pairs): pairs.compactMapValues { $0.native(in: engine) }
+    case .dictionary(let pairs):
+      pairs.reduce(into: [String: Any]()) { found, pair in
+        found[pair.key] = pair.value.native(in: engine, of: attribute?.element(at: [pair.key]))
+      }
     }
   }
 
