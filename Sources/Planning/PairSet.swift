@@ -272,9 +272,10 @@ struct PairSet {
       ownerPlace: place(storage.inverseOrderColumn), targetPlace: place(storage.orderColumn))
     // Either join keeps the order: conditions are about keys, and those have an index.
     let join = part.keepsDangling ? "LEFT JOIN" : "CROSS JOIN"
-    func isTaken(_ alias: String, _ numbers: [Int: Int64]) -> String {
+    func isTaken(_ alias: String, _ key: String, _ numbers: [Int: Int64]) -> String {
       let isOne = "\(alias).Z_ENT IN (\(list(numbers)))"
-      return part.keepsDangling ? "(\(alias).Z_PK IS NULL OR \(isOne))" : isOne
+      guard part.keepsDangling else { return isOne }
+      return "(\(isOne) OR \(alias).Z_PK IS NULL AND typeof(\(key)) = 'integer')"
     }
     return """
       SELECT \(pair.owner) AS o, \(pair.target) AS t, \(number("x", part.owners)) AS oe,
@@ -282,7 +283,7 @@ struct PairSet {
         FROM \(quoted(storage.table)) AS r
         \(join) \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(pair.owner)
         \(join) \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(pair.target)
-       WHERE \(isTaken("x", part.owners)) AND \(isTaken("y", part.targets))
+       WHERE \(isTaken("x", pair.owner, part.owners)) AND \(isTaken("y", pair.target, part.targets))
          AND \(condition(pair))
       """
   }
