@@ -81,6 +81,7 @@ package enum FailureAdvice {
       "Make the values unique in the source or in the mapping model that gives them, or drop the "
       + "constraint.",
     "losses": "Map what would be lost, or allow it with `losses: warn`.",
+    "count-out-of-range": "Give the derived attribute a wider type in the destination model.",
     "needs-mapping":
       "Write a mapping model, or change the destination model. `godwit model diff` shows the change.",
     "foreign-store": "These stores belong to another application. Exclude them from the pipeline.",

@@ -32,6 +32,15 @@ extension AttributeType {
     }
   }
 
+  /// The highest number of members that the type can hold; nil where no store has as many.
+  package var highestCount: Int64? {
+    switch self {
+    case .integer16: Int64(Int16.max)
+    case .integer32: Int64(Int32.max)
+    default: nil
+    }
+  }
+
   /// Whether a whole number is stored as a floating-point number, too. It is what SQLite does in a
   /// column of the declared type, and not in that of a date.
   /// Source: `core-data-sqlite-format.md` §5.

@@ -40,8 +40,8 @@ package enum NumericConversion {
     case 200: return .integer(clamp(real, -0x8000_0000, 0x7FFF_FFFF))
     case 300: return .integer(clamp(real, .min, .max))
     case 400:
-      // DECIMAL has numeric affinity: integral values are integers.
-      if let integral = Int64(exactly: real) { return .integer(integral) }
+      // DECIMAL has numeric affinity: integral values are integers. SQLite leaves −2^63 out.
+      if let integral = Int64(exactly: real), integral > .min { return .integer(integral) }
       return .real(real)
     case 500: return .real(real)
     case 600: return .real(Double(Float(real)))

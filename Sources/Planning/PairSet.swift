@@ -17,11 +17,13 @@ struct PairSet {
     var owners: [Int: Int64]
     var targets: [Int: Int64]
     var isSwapped: Bool
+    /// Pairs with objects that do not exist stay, where those that exist do.
+    var keepsDangling = false
 
     var swapped: Part {
       Part(
         source: source, storage: storage.swapped, owners: targets, targets: owners,
-        isSwapped: !isSwapped)
+        isSwapped: !isSwapped, keepsDangling: keepsDangling)
     }
   }
 
@@ -79,6 +81,13 @@ struct PairSet {
       case .oneOwner: .oneTarget
       case .none, .oneToOne: limit
       }
+  }
+
+  /// The pairs of objects that exist: no other is a member that a derived attribute counts.
+  var living: PairSet {
+    var living = self
+    for place in parts.indices { living.parts[place].keepsDangling = false }
+    return living
   }
 
   /// References of owners to objects that do not exist, where all of the owners' come from here: they
@@ -244,7 +253,7 @@ struct PairSet {
   static let nothing =
     "SELECT NULL AS o, NULL AS t, NULL AS oe, NULL AS te, NULL AS op, NULL AS tp WHERE 0"
 
-  /// The pairs of existing objects in some parts.
+  /// The pairs in some parts: of existing objects, but for ``Part/keepsDangling``.
   static func edges(_ parts: [Part], _ condition: Condition) -> String {
     guard !parts.isEmpty else { return nothing }
     // Places of two lists say nothing about each other.
@@ -261,14 +270,20 @@ struct PairSet {
     let pair = Expressions(
       owner: column(storage.ownerColumn), target: column(storage.targetColumn),
       ownerPlace: place(storage.inverseOrderColumn), targetPlace: place(storage.orderColumn))
-    // A cross join keeps the order: conditions are about keys, and those have an index.
+    // Either join keeps the order: conditions are about keys, and those have an index.
+    let join = part.keepsDangling ? "LEFT JOIN" : "CROSS JOIN"
+    func isTaken(_ alias: String, _ key: String, _ numbers: [Int: Int64]) -> String {
+      let isOne = "\(alias).Z_ENT IN (\(list(numbers)))"
+      guard part.keepsDangling else { return isOne }
+      return "(\(isOne) OR \(alias).Z_PK IS NULL AND typeof(\(key)) = 'integer')"
+    }
     return """
       SELECT \(pair.owner) AS o, \(pair.target) AS t, \(number("x", part.owners)) AS oe,
              \(number("y", part.targets)) AS te, \(pair.ownerPlace) AS op, \(pair.targetPlace) AS tp
         FROM \(quoted(storage.table)) AS r
-        CROSS JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(pair.owner)
-        CROSS JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(pair.target)
-       WHERE x.Z_ENT IN (\(list(part.owners))) AND y.Z_ENT IN (\(list(part.targets)))
+        \(join) \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(pair.owner)
+        \(join) \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(pair.target)
+       WHERE \(isTaken("x", pair.owner, part.owners)) AND \(isTaken("y", pair.target, part.targets))
          AND \(condition(pair))
       """
   }

@@ -101,11 +101,42 @@ extension PlanContext {
         guard let next = successor[entity] else { continue }
         owners[Int(sourceNumber(entity))] = destinationNumber(next)
       }
-      let straight = PairSet.Part(
+      var straight = PairSet.Part(
         source: part.source, storage: storage, owners: owners,
         targets: surviving(old.destinationEntity, as: new.destinationEntity), isSwapped: false)
       guard !straight.owners.isEmpty, !straight.targets.isEmpty else { return nil }
+      let newOwner = part.isSwapped ? pairs.inverse?.entity : pairs.entity
+      let isJoin = if case .none = pairs.limit { true } else { false }
+      takeDamage(&straight, as: (newOwner ?? pairs.entity, new), isJoin: isJoin)
       return part.isSwapped ? straight.swapped : straight
+    }
+  }
+
+  /// References that lead to no object, or to one of a wrong entity, are carried as found where there is room
+  /// for them; not where another relationship might carry them as well.
+  ///
+  /// - Parameter isJoin: The destination has a join table for the pairs.
+  private func takeDamage(
+    _ part: inout PairSet.Part, as new: (owner: EntityName, relationship: RelationshipDescription),
+    isJoin: Bool
+  ) {
+    let old = part.source
+    let target = old.relationship.destinationEntity
+    func isWhole(_ entity: EntityName, _ numbers: [Int: Int64]) -> Bool {
+      source.hierarchy.concrete(of: entity).allSatisfy {
+        successor[$0] == nil || numbers[Int(sourceNumber($0))] != nil
+      }
+    }
+    let hasAllOwners = isWhole(old.entity, part.owners)
+    part.keepsDangling =
+      isJoin && part.storage.isJoinTable && hasAllOwners && isWhole(target, part.targets)
+    // A row that has the key is of no wrong entity: what others have in its column is nobody's.
+    if part.storage.targetColumn != "Z_PK" {
+      let strays = strays(beside: target, as: new.relationship.destinationEntity)
+      part.targets.merge(strays) { known, _ in known }
+    }
+    if part.storage.ownerColumn != "Z_PK", hasAllOwners {
+      part.owners.merge(strays(beside: old.entity, as: new.owner)) { known, _ in known }
     }
   }
 

@@ -51,6 +51,22 @@ struct PlanContext {
     return numbers
   }
 
+  /// Likewise of source entities that may not be targets, and whose rows lie in the same tables as those that
+  /// may, before and after: what leads to one of them is damage, and carried as found where that is accepted.
+  func strays(beside oldTarget: EntityName, as newTarget: EntityName) -> [Int: Int64] {
+    let root = destination.hierarchy.root(of: newTarget)
+    var numbers: [Int: Int64] = [:]
+    for entity in source.table(of: oldTarget)?.entities ?? [] {
+      guard !source.hierarchy.isKind(entity, of: oldTarget),
+        source.hierarchy[entity]?.isAbstract == false, let next = successor[entity],
+        destination.hierarchy.root(of: next) == root,
+        destination.hierarchy[next]?.isAbstract == false
+      else { continue }
+      numbers[Int(sourceNumber(entity))] = destinationNumber(next)
+    }
+    return numbers
+  }
+
   /// `Z_ENT` in the source of everything that may be a target of a relationship to `entity`.
   func allowed(_ entity: EntityName) -> [Int64] {
     source.hierarchy.concrete(of: entity).map(sourceNumber).sorted()

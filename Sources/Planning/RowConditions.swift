@@ -90,6 +90,11 @@ struct RowConditions {
             """))
     case .room(let entity, let name):
       return try pairs(of: name, declaredBy: entity).flatMap(pairsWithoutRoom)
+    case .countable(let entity, let name, let most):
+      // Nobody has more members than the store has objects.
+      guard context.census.rows.values.reduce(0, +) > most else { return nil }
+      return try offence(
+        rows(of: entity, where: "\(members(of: name, of: entity)) > \(most)"))
     case .unique(let parts):
       return try repeatedValues(parts)
     }
@@ -299,7 +304,7 @@ struct RowConditions {
     case .target(let relationship):
       return "(SELECT t FROM (\(kept(relationship, of: entity))) LIMIT 1)"
     case .count(let relationship):
-      return "(SELECT count(*) FROM (\(kept(relationship, of: entity))))"
+      return members(of: relationship, of: entity)
     }
   }
 
@@ -308,9 +313,14 @@ struct RowConditions {
       let declared = context.destination.hierarchy.property(relationship, of: next),
       let found = declared.property.relationship
     else { return PairSet.nothing }
-    return context.pairSet(of: found, declaredBy: declared.entity).kept {
+    return context.pairSet(of: found, declaredBy: declared.entity).living.kept {
       "\($0.owner) = a.Z_PK"
     }
+  }
+
+  /// How many a relationship of the destination will have, of a row that goes by `a`.
+  private func members(of relationship: String, of entity: EntityName) -> String {
+    "(SELECT count(*) FROM (\(kept(relationship, of: entity))))"
   }
 
   /// A number as a column of another numeric type holds it; the copy stage does the same.

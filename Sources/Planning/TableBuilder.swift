@@ -174,7 +174,7 @@ struct TableBuilder {
     guard (pairs.parts + pairs.laterParts).contains(where: { $0.owners[number] != nil }) else {
       return none
     }
-    let count = "(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))"
+    let count = "(SELECT count(*) FROM (\(pairs.living.kept { "\($0.owner) = t.Z_PK" })))"
     return expression(type.storesReals ? "CAST(\(count) AS REAL)" : count)
   }
 
@@ -254,7 +254,10 @@ struct TableBuilder {
           return .null
         }
         references[number].surviving = context.surviving(
-          was.destinationEntity, as: new.destinationEntity)
+          was.destinationEntity, as: new.destinationEntity
+        ).merging(context.strays(beside: was.destinationEntity, as: new.destinationEntity)) {
+          known, _ in known
+        }
         return carried(column.role, was, source: source, pairs, references, number)
       }
       guard let query = pairQuery("\(declaring).\(name)", pairs) else { return .null }

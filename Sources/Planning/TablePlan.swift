@@ -136,11 +136,12 @@ package struct ReferenceCheck: Codable, Sendable, Equatable {
   package var targetTable: String
   /// `Z_ENT` of every entity that may be a target, in the source store.
   package var allowed: [Int64]
-  /// Source `Z_ENT` → destination `Z_ENT`, for those that survive as targets.
+  /// Source `Z_ENT` → destination `Z_ENT`, for those that survive as targets; also for entities that may not
+  /// be targets and whose rows lie in the targets' table.
   package var surviving: [Int: Int64]
 
   /// Whether every object that may be a target is one in the destination.
-  var keepsTargets: Bool { surviving.count == allowed.count }
+  var keepsTargets: Bool { allowed.allSatisfy { surviving[Int($0)] != nil } }
 
   /// Whether it is one under the same number.
   var keepsNumbers: Bool {

@@ -140,12 +140,13 @@ struct TablePlanner {
       for (place, program) in zip(plan.relationshipPlaces, entity.relationships) {
         switch program {
         case .null where !isOwn(table.columns[place], of: entity.destination): continue
-        case .key(let number) where entity.references[number].keepsTargets:
+        case .key(let number) where keepsTargets(entity.references[number]):
           columns[place].take(plan.linkColumns[entity.references[number].key])
-        case .targetEntity(let number) where entity.references[number].keepsNumbers:
+        case .targetEntity(let number)
+        where entity.references[number].keepsNumbers && keepsTargets(entity.references[number]):
           columns[place].take(entity.references[number].entityColumn.map { plan.linkColumns[$0] })
         case .order(let index, let number)
-        where number.map { entity.references[$0].keepsTargets } ?? true:
+        where number.map { keepsTargets(entity.references[$0]) } ?? true:
           columns[place].take(plan.linkColumns[index])
         default: columns[place] = .changed
         }
@@ -157,6 +158,18 @@ struct TablePlanner {
       else { return nil }
       return name
     }
+  }
+
+  /// Whether every object that a reference may lead to is there in the destination; in a damaged store that
+  /// may be one of any entity of the targets' table.
+  private func keepsTargets(_ reference: ReferenceCheck) -> Bool {
+    guard let table = context.source.tables.first(where: { $0.name == reference.targetTable })
+    else { return false }
+    return reference.keepsTargets
+      && table.entities.allSatisfy {
+        context.rows(ofSource: $0) == 0
+          || reference.surviving[Int(context.sourceNumber($0))] != nil
+      }
   }
 
   /// Whether no value of any row changes, and the source has no other column.

@@ -188,14 +188,17 @@ extension Connection {
 }
 
 extension ClosedRange<Int64> {
-  /// In ranges that are about as wide, as many as asked for at most, and meet without a gap.
-  func divided(into parts: Int) -> [Self] {
-    guard parts > 1 else { return [self] }
-    let width = UInt64(bitPattern: upperBound &- lowerBound)
-    let each = width / UInt64(parts) + 1
-    return (0..<UInt64(parts)).prefix { $0 <= width / each }.map { part in
-      let low = lowerBound &+ Int64(bitPattern: part * each)
-      return low...(width - part * each < each ? upperBound : low &+ Int64(bitPattern: each - 1))
+  /// In ranges that are about as wide and meet without a gap: as many as asked for, or as there are numbers.
+  package func divided(into parts: Int) -> [Self] {
+    let last = UInt64(bitPattern: upperBound &- lowerBound)
+    let count = Swift.min(UInt64(Swift.max(1, parts)) - 1, last) + 1
+    // 128 bits: the range may be all of Int64.
+    func start(_ part: UInt64) -> Int64 {
+      let share = (UInt128(last) + 1) * UInt128(part) / UInt128(count)
+      return lowerBound &+ Int64(bitPattern: UInt64(share))
+    }
+    return (0..<count).map { part in
+      start(part)...(part == count - 1 ? upperBound : start(part + 1) - 1)
     }
   }
 }

@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPlanning
 
 /// Why a stage cannot finish a shard. Nothing but the shard's own unfinished checkpoint is lost.
@@ -14,6 +15,8 @@ package enum StageError: Error, Sendable, Equatable {
   case association(path: String, reason: String)
   /// An expression gave an object that the relationship may not point to.
   case wrongTarget(entity: String, primaryKey: Int64, relationship: String, found: String)
+  /// An object has more members than a derived attribute can count.
+  case countOutOfRange(CountLimit, primaryKey: Int64)
   /// The plan was made by an executable that has this policy.
   case missingPolicy(String, mapping: String)
 }
@@ -23,7 +26,7 @@ extension StageError {
   package var isOfRunDirectory: Bool {
     switch self {
     case .checkpointMismatch, .unreadablePlan, .association: true
-    case .outOfOrder, .externalData, .wrongTarget, .missingPolicy: false
+    case .outOfOrder, .externalData, .wrongTarget, .countOutOfRange, .missingPolicy: false
     }
   }
 }
@@ -46,6 +49,10 @@ extension StageError: CustomStringConvertible {
       "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
         + "\(found), to which the relationship may not point: that is neither its destination entity nor "
         + "one of its sub-entities. Correct the expression, or the relationship."
+    case .countOutOfRange(let limit, let key):
+      "\(limit.entity) with Z_PK \(key), property \(limit.attribute): the derived attribute counts "
+        + "\(limit.relationship), and the object has more objects in it than \(limit.type.xmlName) "
+        + "can hold. Give \(limit.attribute) a wider type in the destination model, such as Integer 64."
     case .missingPolicy(let policy, let mapping):
       "The entity mapping \(mapping) needs the policy \(policy), which is not registered. Run the "
         + "executable that registers it."

@@ -96,6 +96,14 @@ extension WorkerFailure {
         return
       }
       switch error {
+      case .countOutOfRange(let limit, let key):
+        self.init(
+          kind: .refused, code: 134_110, message: "\(error)",
+          reasons: [
+            Reason(
+              reason: "count-out-of-range", entity: limit.entity.rawValue,
+              property: limit.attribute, message: "\(error)", primaryKeys: [key], count: 1)
+          ])
       case .externalData:
         self.init(kind: .damaged, code: 134_150, message: "\(error)")
       case _ where error.isOfRunDirectory:

@@ -13,6 +13,11 @@ import Testing
     (.real(0.1), .float, .real(Double(Float(0.1)))),
     (.real(0.5), .decimal, .real(0.5)), (.real(4), .decimal, .integer(4)),
     (.date(5), .date, .integer(5)), (.date(5.5), .date, .real(5.5)),
+    // A whole number of 64 bits, as its column holds it; −2^63 SQLite leaves a real.
+    (.real(727_338_006_384_962_432), .decimal, .integer(727_338_006_384_962_432)),
+    (.real((-0x1p63).nextUp), .decimal, .integer(.min + 1024)),
+    (.real(-0x1p63), .decimal, .real(-0x1p63)), (.real(0x1p63), .decimal, .real(0x1p63)),
+    (.date(-0x1p63), .date, .real(-0x1p63)), (.date(0x1p63), .date, .real(0x1p63)),
     (.null, .string, .null), (.string("é"), .string, .text("é")), (.url("a:b"), .uri, .text("a:b")),
     (.data([1]), .binary, .blob([1])), (.data([1]), .transformable, .blob([1])),
   ])

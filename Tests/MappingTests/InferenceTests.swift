@@ -75,6 +75,19 @@ struct Change: Sendable, CustomStringConvertible {
     .property(
       "a derived attribute is required", nil,
       attribute("p", .integer64, optional: false, derived: "count:(b)")),
+    Change(
+      "an attribute begins to count", entity("A", toMany("p", "B")),
+      entity("A", toMany("p", "B"), attribute("n", .integer16, derived: "p.@count")),
+      conditions: ["at most 32767 A.p: count-out-of-range A.n 134110 unspecified"]),
+    Change(
+      "an attribute begins to count in a wide type", entity("A", toMany("p", "B")),
+      entity("A", toMany("p", "B"), attribute("n", .integer64, derived: "p.@count"))),
+    Change(
+      "an attribute goes on to count",
+      entity("A", toMany("p", "B"), attribute("n", .integer16, derived: "p.@count")),
+      entity(
+        "A", toMany("q", "B", id: "p"), attribute("m", .integer16, id: "n", derived: "q.@count")),
+      notes: [.renamedProperty, .renamedProperty]),
     .property("a number widens", attribute("p", .integer16), attribute("p", .integer64)),
     .property("an integer becomes double", attribute("p", .integer32), attribute("p", .double)),
     .property(
@@ -205,6 +218,7 @@ struct Change: Sendable, CustomStringConvertible {
       case .noNulls(let entity, let property): "noNulls \(entity).\(property)"
       case .noneEmpty(let entity, let name): "noneEmpty \(entity).\(name)"
       case .room(let entity, let name): "room \(entity).\(name)"
+      case .countable(let entity, let name, let most): "at most \(most) \(entity).\(name)"
       case .unique(let parts):
         "unique "
           + parts.map { part in

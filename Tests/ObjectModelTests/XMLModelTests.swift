@@ -51,6 +51,10 @@ import Testing
     ("Double", "-", .real(0)), ("Decimal", "4.0", .integer(4)), ("Boolean", "true", .integer(1)),
     ("Boolean", "2", .integer(0)), ("String", "", .text("")),
     ("Decimal", "9007199254740993", .integer(9_007_199_254_740_993)),
+    // SQLite leaves −2^63 a real in such a column.
+    ("Decimal", "-9223372036854775808", .real(-0x1p63)),
+    ("Decimal", "-9223372036854775807", .integer(.min + 1)), ("Decimal", "-0x1p63", .integer(0)),
+    ("Decimal", "-9.223372036854775808e18", .real(-0x1p63)),
     // What no number of the type holds is not the same as no default.
     ("Integer 64", "9223372036854775808", .text("9223372036854775808")),
     ("Float", "1e39", .text("1e39")), ("Double", "-1e400x", .text("-1e400")),

@@ -8,12 +8,15 @@ import Testing
   ]
 
   @Test(arguments: [1, 2, 3, 8, 64])
-  func `are cut without a gap, as many as asked for at most`(parts: Int) {
+  func `are cut without a gap, as many as asked for or as there are keys`(parts: Int) {
     for low in Self.ends {
       for high in Self.ends where high >= low {
         let ranges = (low...high).divided(into: parts)
         #expect(ranges.first?.lowerBound == low && ranges.last?.upperBound == high)
-        #expect((1...parts).contains(ranges.count))
+        let last = UInt64(bitPattern: high &- low)
+        #expect(ranges.count == Int(min(UInt64(parts - 1), last)) + 1)
+        let widths = ranges.map { UInt64(bitPattern: $0.upperBound &- $0.lowerBound) }
+        #expect((widths.max() ?? 0) - (widths.min() ?? 0) <= 1)
         for (range, next) in zip(ranges, ranges.dropFirst()) {
           #expect(range.upperBound + 1 == next.lowerBound)
         }

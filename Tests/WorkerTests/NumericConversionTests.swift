@@ -26,6 +26,9 @@ import Testing
     (.real(0.1), .float, .real(Double(Float(0.1)))),
     (.real(2), .decimal, .integer(2)),  // numeric affinity
     (.real(2.5), .decimal, .real(2.5)),
+    (.real(-0x1p63), .decimal, .real(-0x1p63)),  // which SQLite leaves a real
+    (.real((-0x1p63).nextUp), .decimal, .integer(.min + 1024)),
+    (.real(0x1p63), .decimal, .real(0x1p63)),
     (.real(0.5), .boolean, .integer(1)),
   ])
   func `gives a value of the new type`(

@@ -16,7 +16,7 @@ enum CompiledDecimal {
   /// The value as a decimal column holds it: whole ones are integers.
   static func assign(_ value: RawValue) throws(EvaluationProblem) -> RawValue {
     guard let decimal = number(value) else { throw .beyond(.decimal, value.real) }
-    if let integer = decimal.integral { return .integer(integer) }
+    if let integer = decimal.integral, integer > .min { return .integer(integer) }
     return CompiledArithmetic.numeric(decimal.double)
   }
 

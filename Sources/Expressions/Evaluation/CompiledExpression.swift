@@ -274,10 +274,10 @@ enum CompiledArithmetic {
     }
   }
 
-  /// A number of numeric affinity: whole ones are integers.
+  /// A number of numeric affinity: whole ones are integers, but for −2^63.
   @inline(__always)
   static func numeric(_ value: Double) -> RawValue {
-    if value >= -0x1p63, value < 0x1p63 {
+    if value > -0x1p63, value < 0x1p63 {
       let integer = Int64(value)
       if Double(integer) == value { return .integer(integer) }
     }

@@ -42,12 +42,17 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     self.init(isNegative: isNegative, wide: (0, mantissa), exponent: exponent)
   }
 
-  /// The shortest decimal that reads back as the double: `0.1` is a tenth. Nil where that is
-  /// too large, or no number.
+  /// A whole number of 64 bits as it is, as a decimal column holds the double; else the shortest decimal
+  /// that reads back as it: `0.1` is a tenth. Nil where that is too large, or no number.
+  ///
+  /// Source: Foundation's `NSNumber.decimalValue` ("The value returned isn't guaranteed to be exact for
+  /// float and double values").
   public init?(real: Double) {
     guard real.isFinite else { return nil }
     if let short = DecimalNumber(short: real) {
       self = short
+    } else if let whole = Int64(exactly: real) {
+      self.init(whole)
     } else {
       self.init(text: real.description)
     }

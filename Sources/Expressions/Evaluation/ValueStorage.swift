@@ -128,7 +128,8 @@ extension ExpressionValue {
 
   /// What the column of an attribute holds for a value that was assigned to its type.
   ///
-  /// Decimal and date columns have numeric affinity: what is whole is an integer there.
+  /// Decimal and date columns have numeric affinity: what is whole is an integer there, but for −2^63, which
+  /// SQLite leaves a real.
   ///
   /// - Returns: nil for a value that no column holds.
   package func stored(as type: AttributeType) -> SQLiteValue? {
@@ -138,7 +139,7 @@ extension ExpressionValue {
     case .integer(let value): return .integer(value)
     case .real(let value): return .real(value)
     case .decimal(let value):
-      if let integer = value.integral { return .integer(integer) }
+      if let integer = value.integral, integer > .min { return .integer(integer) }
       return Self.numeric(value.double)
     case .date(let seconds): return Self.numeric(seconds)
     case .string(let text), .url(let text): return .text(text)
@@ -150,9 +151,7 @@ extension ExpressionValue {
 
   private static func numeric(_ value: Double) -> SQLiteValue {
     // −0.0 becomes 0, as in SQLite.
-    if value >= -0x1p63, value < 0x1p63, let integer = Int64(exactly: value) {
-      return .integer(integer)
-    }
+    if let integer = Int64(exactly: value), integer > .min { return .integer(integer) }
     return .real(value)
   }
 }

@@ -37,7 +37,47 @@ extension InferredMapping {
         }
       }
     }
-    return conditions + roomConditions + uniquenessConditions
+    return conditions + roomConditions + countConditions + uniquenessConditions
+  }
+
+  /// One for each derived attribute that begins to count, and has a type that may be too small.
+  private var countConditions: [RowCondition] {
+    var conditions: [RowCondition] = []
+    for name in destination.order {
+      guard let old = entityPairs[name], destination[name]?.isAbstract == false,
+        source[old]?.isAbstract == false
+      else { continue }
+      for declared in destination.properties(of: name) where declared.property.isStored {
+        guard let attribute = declared.property.attribute,
+          let counted = attribute.countedRelationship, let most = attribute.type.highestCount,
+          let relationship = destination.property(counted, of: name)?.property.relationship,
+          !counts(attribute, counted, as: correspondence(of: attribute.name, in: name), name)
+        else { continue }
+        conditions.append(
+          RowCondition(
+            .countable(entity: old, relationship: relationship.name, most: most),
+            refusal: Refusal(
+              .countOutOfRange, entity: name, properties: [attribute.name],
+              message: "the derived attribute counts \(relationship.name), and objects have more "
+                + "objects in it than \(attribute.type.xmlName) can hold",
+              advice: "Give \(attribute.name) a wider type in the destination model, such as "
+                + "Integer 64.",
+              certainty: .unspecified)))
+      }
+    }
+    return conditions
+  }
+
+  /// Whether the source's attribute counts the same relationship in the same type.
+  private func counts(
+    _ attribute: AttributeDescription, _ counted: String, as hit: EntityHierarchy.Declared?,
+    _ name: EntityName
+  ) -> Bool {
+    guard let was = hit?.property.attribute, was.type == attribute.type,
+      let key = was.countedRelationship,
+      let old = correspondence(of: counted, in: name)?.property
+    else { return false }
+    return old.name.isSameName(as: key)
   }
 
   private func condition(

@@ -26,6 +26,8 @@ package struct Refusal: Sendable, Hashable, Codable {
     case duplicateIdentifier = "duplicate-identifier"
     /// An entity becomes abstract and has objects.
     case abstractWithRows = "abstract-with-rows"
+    /// An object has more objects in a relationship than the derived attribute that counts them can hold.
+    case countOutOfRange = "count-out-of-range"
     /// Several rows have the same values under a uniqueness constraint of the destination.
     case uniqueness
   }
@@ -87,7 +89,7 @@ extension Refusal {
       .duplicateIdentifier:
       134190
     case .requiredWithoutDefault, .requiredRelationship, .abstractWithRows, .toManyToOne,
-      .sharedTargets:
+      .sharedTargets, .countOutOfRange:
       134110
     case .uniqueness: 134111
     }

@@ -17,6 +17,9 @@ package struct RowCondition: Sendable, Hashable {
     /// The destination has room for every pair of the relationship that `entity`, of the
     /// destination, declares. See ``InferredMapping/pairs(of:declaredBy:)``.
     case room(entity: EntityName, relationship: String)
+    /// No object of the source entity will have more objects than `most` in a relationship of the destination,
+    /// whose derived count holds no higher number.
+    case countable(entity: EntityName, relationship: String, most: Int64)
     /// No two rows of all parts together agree in every term. A row with a NULL among its terms
     /// agrees with none.
     case unique([UniquePart])

@@ -7,9 +7,11 @@ import GodwitKeyedArchive
 enum DefaultValue {
   // MARK: The stored form
 
-  /// A whole number where it is one: the columns of Decimal and Date have NUMERIC affinity.
+  /// A whole number where it is one: the columns of Decimal and Date have NUMERIC affinity, which leaves
+  /// −2^63 a real.
   private static func numeric(_ value: Double) -> StoredDefault {
-    Int64(exactly: value).map(StoredDefault.integer) ?? real(value, "\(value)")
+    if let whole = Int64(exactly: value), whole > .min { return .integer(whole) }
+    return real(value, "\(value)")
   }
 
   /// What no number of the type can hold stays a text: it is no default, but not the same as none, and
@@ -71,7 +73,7 @@ enum DefaultValue {
     case .double, .float, .decimal:
       guard let digits = leadingNumber(of: text) else { return stored(type, number: 0) }
       // Beyond 2^53 not every whole number is a Double.
-      if type == .decimal, let whole = Int64(digits) { return .integer(whole) }
+      if type == .decimal, let whole = Int64(digits), whole > .min { return .integer(whole) }
       return Double(digits).flatMap { stored(type, number: $0, text: digits) }
     case .uuid: return hexadecimal(text).map(StoredDefault.blob)
     case .string, .uri: return .text(text)

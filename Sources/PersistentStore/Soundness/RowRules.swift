@@ -130,11 +130,17 @@ extension RowRules {
   ///
   /// Source: `core-data-sqlite-format.md` §5.1.
   @inlinable
-  static func hasMarker(_ value: RawValue) -> Bool {
-    let bytes = value.buffer
-    guard let marker = bytes.first else { return false }
-    if marker == 1 { return true }
-    return marker == 2 && isFileName(bytes)
+  static func hasMarker(_ value: RawValue) -> Bool { marker(of: value.buffer) != nil }
+
+  /// Where a value's data is that may lie in a file of its own.
+  @frozen public enum Marker: Sendable { case inline, file }
+
+  /// What the marker before a value says; nil for a value without one.
+  @inlinable
+  public static func marker(of bytes: UnsafeRawBufferPointer) -> Marker? {
+    guard let marker = bytes.first else { return nil }
+    if marker == 1 { return .inline }
+    return marker == 2 && isFileName(bytes) ? .file : nil
   }
 
   /// True for 38 bytes whose middle is a UUID in capitals, and whose end is a zero byte: only such

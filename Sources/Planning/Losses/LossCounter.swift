@@ -15,7 +15,8 @@ struct LossCounter {
   var layout: StoreLayout { binding.layout }
   var source: EntityHierarchy { successors.source }
   var questions: LossQuestions {
-    LossQuestions(layout: layout, successors: successors, mayHaveRows: hasRows)
+    LossQuestions(
+      layout: layout, successors: successors, mayHaveRows: hasRows, mayBeDamaged: true)
   }
 
   func losses() throws -> [Loss] {
@@ -139,13 +140,47 @@ extension LossCounter {
   private func pairLosses() throws -> [Loss] {
     try questions.relationships.flatMap { entity, relationship, inverse -> [Loss] in
       let meaning = questions.references(of: relationship, declaredBy: entity, inverse)
-      guard !meaning.isEmpty,
-        let storage = layout.pairStorage(of: relationship, declaredBy: entity),
+      guard let storage = layout.pairStorage(of: relationship, declaredBy: entity),
         let pairs = pairs(in: storage)
       else { return [] }
       let isMirrored = inverse.map { $0 == (entity, relationship) } ?? false
-      return try count(isMirrored ? once(pairs, in: storage) : pairs, meaning)
+      var found: [ReferenceLoss: RowTally] = [:]
+      if let inverse, !isMirrored, let sides = sides(of: relationship, storage, inverse) {
+        try count(pairs + sides.isMutual, meaning, &found)
+        try count(
+          pairs + sides.isAlone,
+          questions.references(of: relationship, declaredBy: entity, inverse, isAlone: true),
+          &found)
+        try count(
+          sides.others,
+          questions.references(
+            of: inverse.relationship, declaredBy: inverse.entity, (entity, relationship),
+            isAlone: true),
+          &found)
+      } else {
+        try count(isMirrored ? once(pairs, in: storage) : pairs, meaning, &found)
+      }
+      return found.keys.sorted { $0.place.precedesInBytes($1.place) }
+        .compactMap { loss in found[loss].map(loss.loss) }
     }
+  }
+
+  /// A one-to-one has a column on each side, and a pair may be in one of them alone: what `r` is asked to
+  /// tell, and the pairs of the other side that are in its column alone. Nil for any other relationship.
+  private func sides(
+    of relationship: RelationshipDescription, _ storage: PairStorage,
+    _ inverse: LossQuestions.Inverse
+  ) -> (isMutual: String, isAlone: String, others: String)? {
+    guard !relationship.isToMany, !inverse.relationship.isToMany,
+      source.storesPairs(of: inverse.relationship),
+      let back = layout.pairStorage(of: inverse.relationship, declaredBy: inverse.entity),
+      let others = pairs(in: back)
+    else { return nil }
+    let (own, other) = (quoted(storage.targetColumn), quoted(back.targetColumn))
+    return (
+      " AND y.\(other) IS x.Z_PK", " AND y.\(other) IS NOT x.Z_PK",
+      others + " AND y.\(own) IS NOT x.Z_PK"
+    )
   }
 
   /// A relationship's pairs as `r`, between owners `x` and targets `y`; nil where a store lacks what
@@ -176,9 +211,11 @@ extension LossCounter {
       """
   }
 
-  private func count(_ pairs: String, _ meaning: [LossQuestions.Pair: ReferenceLoss]) throws
-    -> [Loss]
-  {
+  private func count(
+    _ pairs: String, _ meaning: [LossQuestions.Pair: ReferenceLoss],
+    _ tallies: inout [ReferenceLoss: RowTally]
+  ) throws {
+    if meaning.isEmpty { return }
     func numbers(_ entities: [EntityName]) -> String {
       Set(entities.map(number)).sorted().map(String.init).joined(separator: ", ")
     }
@@ -191,7 +228,6 @@ extension LossCounter {
        WHERE x.Z_ENT IN (\(numbers(meaning.keys.map(\.owner))))
          AND y.Z_ENT IN (\(numbers(meaning.keys.map(\.target))))
       """)
-    var tallies: [ReferenceLoss: RowTally] = [:]
     while try statement.step() {
       guard let x = names[statement.int64(2)], let y = names[statement.int64(3)],
         let loss = meaning[.init(owner: x, target: y)]
@@ -199,8 +235,6 @@ extension LossCounter {
       tallies[loss, default: RowTally()]
         .add(statement.int64(loss.isOfTarget ? 1 : 0))
     }
-    return tallies.keys.sorted { $0.place.precedesInBytes($1.place) }
-      .compactMap { loss in tallies[loss].map(loss.loss) }
   }
 }
 

@@ -10,6 +10,8 @@ struct LossQuestions {
   let layout: StoreLayout
   let successors: any Successors
   let mayHaveRows: (EntityName) -> Bool
+  /// Whether references may lead to objects of wrong entities, as they do in a damaged store.
+  var mayBeDamaged = false
 
   private var source: EntityHierarchy { successors.source }
 }
@@ -161,17 +163,20 @@ extension LossQuestions {
   }
 
   /// The pairs of which references are lost.
+  ///
+  /// - Parameter isAlone: Of a one-to-one, those that are in the owner's column alone.
   func references(
-    of relationship: RelationshipDescription, declaredBy entity: EntityName, _ inverse: Inverse?
+    of relationship: RelationshipDescription, declaredBy entity: EntityName, _ inverse: Inverse?,
+    isAlone: Bool = false
   ) -> [Pair: ReferenceLoss] {
     var meaning: [Pair: ReferenceLoss] = [:]
     for pair in pairs(of: relationship, declaredBy: entity) {
       let fate = successors.fate(
         of: relationship.name, from: pair.owner, to: pair.target,
-        inverse: inverse?.relationship.name)
+        inverse: inverse?.relationship.name, isAlone: isAlone)
       guard fate != .kept else { continue }
       meaning[pair] = ReferenceLoss(
-        successors, relationship, inverse?.relationship, owner: pair.owner, target: pair.target)
+        successors, relationship, inverse?.relationship, pair, fate, isAlone: isAlone)
     }
     return meaning
   }
@@ -190,10 +195,24 @@ extension LossQuestions {
   private func pairs(
     of relationship: RelationshipDescription, declaredBy entity: EntityName
   ) -> [Pair] {
-    let targets = source.concrete(of: relationship.destinationEntity).filter(mayHaveRows)
-    return source.concrete(of: entity).filter(mayHaveRows).flatMap { owner in
+    let storage = layout.pairStorage(of: relationship, declaredBy: entity)
+    let targets = entities(below: relationship.destinationEntity, storage?.targetColumn)
+    // Without an inverse nothing says of an object of a wrong entity that it is an owner.
+    let column = source.inverse(of: relationship) == nil ? nil : storage?.ownerColumn
+    return entities(below: entity, column).flatMap { owner in
       targets.map { Pair(owner: owner, target: $0) }
     }
+  }
+
+  /// The entities of the objects on one side of a relationship.
+  ///
+  /// - Parameter column: Their keys', where they may be of wrong entities; a row with the key of another one
+  ///   is of none.
+  private func entities(below entity: EntityName, _ column: String?) -> [EntityName] {
+    let found =
+      mayBeDamaged && column.map { $0 != "Z_PK" } ?? false
+      ? source.concrete(of: source.root(of: entity)) : source.concrete(of: entity)
+    return found.filter(mayHaveRows)
   }
 }
 
@@ -216,29 +235,43 @@ struct ReferenceLoss: Hashable {
     hasher.combine(why)
   }
 
-  /// Nil where both objects are dropped: their entities are the loss.
+  /// Nil where no object stays that has the reference: the entities are the loss.
   init?(
     _ successors: any Successors, _ relationship: RelationshipDescription,
-    _ inverse: RelationshipDescription?, owner: EntityName, target: EntityName
+    _ inverse: RelationshipDescription?, _ pair: LossQuestions.Pair, _ fate: PairFate,
+    isAlone: Bool
   ) {
-    let isOwnerKept = successors.keeps(owner)
-    let isTargetKept = successors.keeps(target)
-    guard isOwnerKept || isTargetKept else { return nil }
-    isOfTarget = !isOwnerKept
+    let (owner, target) = (pair.owner, pair.target)
+    let areKept = successors.keeps(owner) && successors.keeps(target)
+    func has(_ relationship: RelationshipDescription, _ entity: EntityName) -> Bool {
+      successors.keeps(entity) && successors.source.property(relationship.name, of: entity) != nil
+    }
+    isOfTarget = !has(relationship, owner)
+    if isOfTarget, isAlone || !(inverse.map { has($0, target) } ?? false) { return nil }
     guard let own = isOfTarget ? inverse : relationship else { return nil }
-    let other = isOfTarget ? relationship : inverse
+    let other = areKept ? isOfTarget ? relationship : inverse : nil
     (entity, property) = (isOfTarget ? target : owner, own.name)
+    if fate == .leftToInverse, let other {
+      kind = .relationship
+      why = "takes the references of its inverse \(other.name), which does not have them"
+      return
+    }
     guard let path = successors.path(of: own.name, in: entity) else {
       kind = .relationship
-      why =
-        successors.propertyWords
-        + (other.map { isOwnerKept && isTargetKept ? ", nor has its inverse \($0.name)" : "" } ?? "")
+      why = successors.propertyWords
+      if let other {
+        let isLeft = isAlone && successors.path(of: other.name, in: target) != nil
+        why +=
+          isLeft
+          ? ", and its inverse \(other.name) does not have them"
+          : ", nor has its inverse \(other.name)"
+      }
       return
     }
     kind = .reference
     let gone = isOfTarget ? owner : target
     why =
-      isOwnerKept && isTargetKept
+      areKept
       ? successors.words(ofReferencesTo: gone) : "points to objects of \(gone), which is dropped"
     if let next = path.last?.relationship, !next.isToMany, !next.traits.isOptional {
       why += ", and is required"

@@ -78,7 +78,8 @@ struct MappedSuccession: Successors {
   var refusesOutOfRange: Bool { true }
 
   func fate(
-    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?,
+    isAlone: Bool
   ) -> PairFate {
     if open.contains(owner) || open.contains(target) { return .kept }
     // A policy may have associated what no mapping takes.
@@ -91,7 +92,7 @@ struct MappedSuccession: Successors {
     guard keeps(owner), keeps(target) else { return .withoutObject }
     let isRead =
       readers.links(.init(entity: owner, name: relationship))
-      || inverse.map { readers.links(.init(entity: target, name: $0)) } ?? false
+      || (!isAlone && inverse.map { readers.links(.init(entity: target, name: $0)) } ?? false)
     return isRead ? .kept : .withoutRelationship
   }
 

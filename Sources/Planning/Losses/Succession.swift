@@ -28,9 +28,12 @@ protocol Successors {
   var refusesOutOfRange: Bool { get }
   /// What becomes of the pair of two objects that a relationship connects.
   ///
-  /// - Parameter inverse: Name of the inverse in the target's entity, where there is one.
+  /// - Parameters:
+  ///   - inverse: Name of the inverse in the target's entity, where there is one.
+  ///   - isAlone: The pair is in the owner's column of a one-to-one, and not in the target's.
   func fate(
-    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?,
+    isAlone: Bool
   ) -> PairFate
   /// Whether the pair stays, but not the target's place in the owner's ordered relationship.
   func losesPlace(
@@ -39,6 +42,11 @@ protocol Successors {
 }
 
 extension Successors {
+  func fate(
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> PairFate {
+    fate(of: relationship, from: owner, to: target, inverse: inverse, isAlone: false)
+  }
   func losesPlace(
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool { false }
@@ -57,6 +65,8 @@ enum PairFate: Equatable {
   /// The relationship has a successor, and one of the objects is dropped or is no longer of an
   /// entity that it may point to.
   case withoutObject
+  /// The relationship has a successor that takes its pairs from the inverse's column, which lacks this one.
+  case leftToInverse
 }
 
 /// By inference, in one step or several. No value is looked at.
@@ -82,6 +92,28 @@ struct Succession: Successors {
           }
           properties[old, default: [:]][hit.property.name] = declared.property
         }
+      }
+    }
+
+    /// Whether objects of the entity may be what a relationship points to. Those that might not be before,
+    /// and lie in the same table, are damage that is carried as found.
+    ///
+    /// - Parameter name: What `owner` calls the relationship in the source.
+    func mayPoint(
+      _ relationship: RelationshipDescription, to next: EntityName, was target: EntityName,
+      _ name: String?, of owner: EntityName
+    ) -> Bool {
+      let hierarchy = mapping.destination
+      if hierarchy.isKind(next, of: relationship.destinationEntity) { return true }
+      let old = name.flatMap { mapping.source.property($0, of: owner)?.property.relationship }
+      guard let old, !mapping.source.isKind(target, of: old.destinationEntity) else { return false }
+      return hierarchy.root(of: next) == hierarchy.root(of: relationship.destinationEntity)
+    }
+
+    /// What a relationship of a destination entity takes its pairs from.
+    func pairs(of relationship: String, in entity: EntityName) -> RelationshipPairs? {
+      mapping.destination.property(relationship, of: entity).flatMap { declared in
+        declared.property.relationship.map { mapping.pairs(of: $0, declaredBy: declared.entity) }
       }
     }
 
@@ -135,15 +167,17 @@ struct Succession: Successors {
   }
 
   func fate(
-    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?,
+    isAlone: Bool
   ) -> PairFate {
-    passage(of: relationship, from: owner, to: target, inverse: inverse).fate
+    passage(of: relationship, from: owner, to: target, inverse: inverse, isAlone: isAlone).fate
   }
 
   func losesPlace(
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool {
-    let (fate, path) = passage(of: relationship, from: owner, to: target, inverse: inverse)
+    let (fate, path) = passage(
+      of: relationship, from: owner, to: target, inverse: inverse, isAlone: false)
     guard fate == .kept, let owners = entities(of: owner) else { return false }
     return path.indices.contains { place in
       !steps[place].storesPlaces(in: path[place], of: owners[place])
@@ -153,8 +187,10 @@ struct Succession: Successors {
   /// What becomes of a pair; and the owner's relationship that has it after each step, nil where
   /// only the target's has.
   private func passage(
-    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?,
+    isAlone: Bool
   ) -> (fate: PairFate, path: [RelationshipDescription?]) {
+    var isAlone = isAlone
     guard let owners = entities(of: owner), let targets = entities(of: target) else {
       return (.withoutObject, [])
     }
@@ -165,11 +201,22 @@ struct Succession: Successors {
       let hierarchy = step.mapping.destination
       let (nextX, nextY) = (owners[place], targets[place])
       let ahead = forward.flatMap { step.properties[x]?[$0]?.relationship }
-      let back = backward.flatMap { step.properties[y]?[$0]?.relationship }
+      let back = isAlone ? nil : backward.flatMap { step.properties[y]?[$0]?.relationship }
       guard ahead != nil || back != nil else { return (.withoutRelationship, path) }
-      let keepsAhead = ahead.map { hierarchy.isKind(nextY, of: $0.destinationEntity) } ?? false
-      let keepsBack = back.map { hierarchy.isKind(nextX, of: $0.destinationEntity) } ?? false
+      let keepsAhead =
+        ahead.map { step.mayPoint($0, to: nextY, was: y, forward, of: x) } ?? false
+      let keepsBack =
+        back.map { step.mayPoint($0, to: nextX, was: x, backward, of: y) } ?? false
       guard keepsAhead || keepsBack else { return (.withoutObject, path) }
+      if isAlone, let ahead, let name = forward, let pairs = step.pairs(of: ahead.name, in: nextX) {
+        // What two relationships that become inverses lose is counted where rows are asked.
+        let isTaken = (pairs.parts + pairs.laterParts + pairs.unusedParts).contains {
+          !$0.isSwapped && $0.source.relationship.name.isSameName(as: name)
+            && $0.source.owners.contains(x)
+        }
+        guard isTaken else { return (.leftToInverse, path) }
+        isAlone = pairs.limit == .oneToOne && !pairs.needsMatching && !pairs.isReflexive
+      }
       // A side that is new is filled from the other one.
       let onward =
         keepsAhead ? ahead : back.flatMap { hierarchy.inverse(of: $0) }?.relationship

@@ -252,9 +252,16 @@ struct MappedLinks {
         })
       else { return nil }
       let type = hierarchy.property(name, of: bearer)?.property.attribute?.type
+      let counted = context.countedRelationship(of: column)?.relationship.name
       return RelationshipFill(
         group: group, keyPlace: place, entityPlace: nil, orderPlace: nil, keepsOwn: false,
-        otherwise: 0, isReal: type?.storesReals == true ? true : nil)
+        otherwise: 0, isReal: type?.storesReals == true ? true : nil,
+        limit: type.flatMap { type in
+          type.highestCount.map {
+            CountLimit(
+              entity: entity, attribute: name, relationship: counted ?? "", type: type, most: $0)
+          }
+        })
     }
   }
 

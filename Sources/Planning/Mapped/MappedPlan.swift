@@ -255,6 +255,18 @@ package struct RelationshipFill: Codable, Sendable, Equatable {
   /// True where the column holds floating-point numbers. Nil else, so that such plans keep their
   /// fingerprint.
   package var isReal: Bool?
+  /// What a count that its column may not hold is told of; nil where there is no such count.
+  package var limit: CountLimit?
+}
+
+/// A derived attribute that counts, and whose type may be too small for it.
+package struct CountLimit: Codable, Sendable, Equatable {
+  package var entity: EntityName
+  package var attribute: String
+  package var relationship: String
+  package var type: AttributeType
+  /// The highest number that a value of the type has.
+  package var most: Int64
 }
 
 /// How many members a to-many relationship may have.

@@ -3,6 +3,7 @@ import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -112,10 +113,9 @@ final class DestinationRow {
   private func value(_ raw: RawValue, _ attribute: DestinationAccess.Attribute) throws
     -> ExpressionValue
   {
-    guard attribute.isExternal, raw.kind == .blob, let marker = raw.buffer.first else {
-      return try ExpressionValue(stored: raw, as: attribute.type)
-    }
-    guard marker == 2 else { return .data(Array(raw.buffer.dropFirst())) }
+    guard attribute.isExternal, raw.kind == .blob, let marker = RowRules.marker(of: raw.buffer)
+    else { return try ExpressionValue(stored: raw, as: attribute.type) }
+    guard marker == .file else { return .data(Array(raw.buffer.dropFirst())) }
     // The file is the source's, or a new one that the commit is going to add.
     if let name = ExternalData.fileName(raw.buffer) {
       let bytes = try RegularFile.bytesIfPresent(

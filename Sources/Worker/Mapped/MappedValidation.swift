@@ -155,6 +155,9 @@ final class FillCursor {
     if !isDecided, plan.keepsOwn || (plan.yieldsToOwn && hasOwn) {
       guard hasOwn, columns[plan.keyPlace].bits == owner else { return }
     } else {
+      if let limit = plan.limit, owner > limit.most {
+        throw StageError.countOutOfRange(limit, primaryKey: key)
+      }
       columns[plan.keyPlace] = stored(owner)
       if let place = plan.entityPlace { columns[place] = .integer(statement.int64(2)) }
     }

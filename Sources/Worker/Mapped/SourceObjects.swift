@@ -173,14 +173,14 @@ final class SourceObjects: ObjectAccess {
     return try value(raw, type: column.type, isExternal: column.isExternal, object)
   }
 
-  /// A column's value as an attribute's.
+  /// A column's value as an attribute's. What has no marker, and is damaged, is taken as found.
   func value(
     _ raw: RawValue, type: AttributeType, isExternal: Bool, _ object: ObjectReference
   ) throws -> ExpressionValue {
-    guard isExternal, raw.kind == .blob, let marker = raw.buffer.first else {
+    guard isExternal, raw.kind == .blob, let marker = RowRules.marker(of: raw.buffer) else {
       return try ExpressionValue(stored: raw, as: type)
     }
-    guard marker == 2 else { return .data(Array(raw.buffer.dropFirst())) }
+    guard marker == .file else { return .data(Array(raw.buffer.dropFirst())) }
     // A destination object's file may be the source's or a new one.
     if object.store == .destination {
       do {

@@ -11,13 +11,13 @@ final class EntityLinks {
     var entityPlace: Int
     var orderPlace: Int
     var table: Int
-    /// Destination `Z_ENT` by source `Z_ENT`; −1 for entities that may not be targets, 0 for
-    /// targets without successor.
+    /// Destination `Z_ENT` by source `Z_ENT`, 0 without a successor in the targets' table. For entities that
+    /// may not be targets its complement, which is below 0.
     var numbers: UnsafeMutableBufferPointer<Int64>
     var key: RawValue = .null
     var target: Int64 = 0
-    /// The key is kept: it has a surviving target, or pointed to nothing before, or is no key at all: damage
-    /// that is accepted is carried as found.
+    /// The key is kept: it has a surviving target, be it of a wrong entity, or pointed to nothing before, or is
+    /// no key at all: damage that is accepted is carried as found.
     var keeps = false
   }
 
@@ -39,9 +39,13 @@ final class EntityLinks {
     if lookups >= 64 { for table in tables { try finder.expect(lookups, inTable: table) } }
     references = .allocate(capacity: checks.count)
     for (index, check) in checks.enumerated() {
-      let size = Int(max(0, min(check.allowed.max() ?? 0, 100_000))) + 1
+      let highest = max(check.allowed.max() ?? 0, check.surviving.keys.max().map { Int64($0) } ?? 0)
+      let size = Int(max(0, min(highest, 100_000))) + 1
       let numbers = UnsafeMutableBufferPointer<Int64>.allocate(capacity: size)
-      numbers.initialize(repeating: -1)
+      numbers.initialize(repeating: ~0)
+      for (number, next) in check.surviving where numbers.indices.contains(number) {
+        numbers[number] = ~next
+      }
       for number in check.allowed where numbers.indices.contains(Int(number)) {
         numbers[Int(number)] = check.surviving[Int(number)] ?? 0
       }
@@ -93,13 +97,13 @@ final class EntityLinks {
               &tally)
           }
           let isKnown = found >= 0 && found < Int64(reference.numbers.count)
-          let number = isKnown ? reference.numbers[Int(found)] : -1
+          let number = isKnown ? reference.numbers[Int(found)] : ~0
           if number < 0 {
             report(
               .targetEntity, "the target is of another entity", index, primaryKey, &tally)
           }
-          reference.target = max(number, 0)
-          reference.keeps = number > 0
+          reference.target = number < 0 ? ~number : number
+          reference.keeps = reference.target > 0
         } else {
           report(.dangling, "the target does not exist", index, primaryKey, &tally)
           reference.keeps = true

@@ -34,9 +34,11 @@ struct ExternalData {
         output[place] = value
         continue
       }
+      // Without a marker it is damaged, and carried as found where that is accepted.
+      let marker = RowRules.marker(of: value.buffer)
       let offset = scratch.count
       if operation.code == .refiled {
-        guard value.buffer.first == 2 else {
+        guard marker == .file else {
           output[place] = value
           continue
         }
@@ -51,10 +53,13 @@ struct ExternalData {
       } else if operation.code == .markedInline {
         scratch.append(1 as UInt8)
         scratch.append(value.buffer)
-      } else if value.count > 0, value.buffer[0] == 2 {
+      } else if marker == .file {
         scratch.append(try file(named: value, entity: entity, primaryKey: primaryKey))
-      } else {
+      } else if marker == .inline {
         scratch.append(UnsafeRawBufferPointer(rebasing: value.buffer.dropFirst()))
+      } else {
+        output[place] = value
+        continue
       }
       extents.append((place, offset, scratch.count - offset))
     }

@@ -104,11 +104,11 @@ struct VerifiedTable {
     -> [ClosedRange<Int64>]
   {
     let extent = try assembled.extent(of: name, key: "rowid") ?? 0...0
-    let (width, _) = extent.upperBound.subtractingReportingOverflow(extent.lowerBound)
-    let each = max(width, 0) / Int64(max(parts, 1)) + 1
-    return (0..<parts).map { part in
-      let low = part == 0 ? Int64.min : extent.lowerBound + each * Int64(part)
-      return low...(part == parts - 1 ? .max : extent.lowerBound + each * Int64(part + 1) - 1)
-    }
+    // So wide that there is a range for each part, though it may be one of no rows.
+    let low = min(extent.lowerBound, .max - Int64(parts))
+    var ranges = (low...max(extent.upperBound, low + Int64(parts))).divided(into: parts)
+    ranges[0] = .min...ranges[0].upperBound
+    ranges[ranges.count - 1] = ranges[ranges.count - 1].lowerBound ... .max
+    return ranges
   }
 }

@@ -106,10 +106,12 @@ def fit(value):
 
 
 def to_decimal(value):
-    """The shortest decimal form of a real; None where it is out of range."""
+    """A whole real of 64 bits as it is, else its shortest decimal form; None where it is out of range."""
     if isinstance(value, decimal.Decimal):
         return value
     if isinstance(value, Real):
+        if -2**63 <= value.value < 2**63 and value.value == int(value.value):
+            return fit(decimal.Decimal(int(value.value)))
         try:
             return fit(DECIMAL.create_decimal(repr(value.value)))
         except Problem:
