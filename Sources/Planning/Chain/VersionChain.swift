@@ -107,7 +107,8 @@ package struct VersionChain: Sendable {
     }
     let first = places.source.map { given ?? known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
-    let named = try NamedVersions(mappings.isEmpty ? [] : models + chain.map(\.version))
+    let named = try NamedVersions(
+      mappings.isEmpty ? [] : models + others + chain.map(\.version))
     var edges = ChainEdges(
       names: chain.map(\.version.name), hierarchies: chain.map(\.hierarchy), named: named,
       ends: try chain.map { named.end(try $0.version.hierarchy(), part: $0.hierarchy) },
@@ -307,9 +308,10 @@ private struct ChainEdges {
     guard !document.hasHashes else { return [] }
     let recorded = document.modelNames
     guard let from = recorded.source, let to = recorded.destination else { return neighbours }
-    func place(_ name: String) -> Int? {
-      ends.firstIndex { $0.names.contains(name) }
-        ?? ends.firstIndex { $0.alternatives.contains(name) }
+    func place(_ name: VersionName) -> Int? {
+      let meant = named.given.meant(by: name)
+      return ends.firstIndex { !$0.names.isDisjoint(with: meant) }
+        ?? ends.firstIndex { !$0.alternatives.isDisjoint(with: meant) }
     }
     guard let source = place(from), let destination = place(to), source < destination
     else { return [] }
