@@ -40,7 +40,8 @@ package struct VersionChain: Sendable {
       name: found.versionName ?? found.hierarchy.versionChecksum, model: found.hierarchy.model,
       isCurrent: false, path: request.store.string)
     try self.init(
-      source: own, given: found.version, destination: destination, models: request.models,
+      source: own, given: found.version, destination: destination,
+      models: request.line ?? request.models, named: request.models,
       mappings: request.mappings, infersMapping: request.infersMapping
     ) { version in
       guard let configuration = found.configuration else { return nil }
@@ -61,11 +62,13 @@ package struct VersionChain: Sendable {
   /// - Parameters:
   ///   - given: The version among the models that stands for the source, and whose place is the store's;
   ///     nil for the first one of its hashes.
+  ///   - named: Further versions that mapping models may name.
   ///   - members: The entities of a version that the store would hold; nil for all.
   /// - Throws: `ModelError`.
   init?(
     source: ModelVersion, given: ModelVersion? = nil, destination: ModelVersion,
-    models: [ModelVersion], mappings: [MappingFile] = [], infersMapping: Bool = true,
+    models: [ModelVersion], named others: [ModelVersion] = [], mappings: [MappingFile] = [],
+    infersMapping: Bool = true,
     members: (ModelVersion) -> Set<EntityName>? = { _ in nil }
   ) throws {
     func hierarchy(_ version: ModelVersion) throws -> EntityHierarchy {
@@ -272,7 +275,7 @@ private struct ChainEdges {
     if document.hasHashes { return true }
     let recorded = document.modelNames
     return [recorded.source, recorded.destination].allSatisfy {
-      $0.map(named.given.contains) ?? false
+      $0.map { !named.given.meant(by: $0).isEmpty } ?? false
     }
   }
 
