@@ -145,8 +145,8 @@ struct FleetPlanMaker {
     let key = Key(
       source: result.source, destination: result.destination,
       checksums: result.plan.map { [$0.sourceChecksum, $0.destinationChecksum] } ?? [],
-      verdict: result.verdict, path: path, way: result.verdict == .migrated ? Self.way(result) : nil
-    )
+      verdict: result.verdict, path: path,
+      way: result.verdict == .migrated ? Self.way(result) : nil)
     var cohort =
       cohorts[key]
       ?? FleetPlan.Cohort(
@@ -169,10 +169,11 @@ struct FleetPlanMaker {
 
   func plan(_ pipeline: String) -> FleetPlan {
     var plan = FleetPlan(pipeline: pipeline)
+    func names(_ cohort: FleetPlan.Cohort) -> (String, String, String) {
+      (cohort.source ?? "", cohort.way ?? "", cohort.sourceChecksum ?? "")
+    }
     plan.cohorts = cohorts.values.sorted {
-      ($1.stores, $0.source ?? "", $0.way ?? "", $0.sourceChecksum ?? "") < (
-        $0.stores, $1.source ?? "", $1.way ?? "", $1.sourceChecksum ?? ""
-      )
+      $0.stores == $1.stores ? names($0) < names($1) : $0.stores > $1.stores
     }
     plan.reasons = reasons.all
     plan.losses = losses.all
