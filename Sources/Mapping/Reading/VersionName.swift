@@ -21,7 +21,7 @@ package struct VersionName: Sendable, Hashable {
 
   /// What a mapping model calls a version: `Shop 2` of `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`, and
   /// of `Shop.xcdatamodeld:Shop 2`. Nil for a bundle alone, which names no version.
-  init?(path: String) {
+  package init?(path: String) {
     let bundles = [".xcdatamodeld", ".momd"]
     var steps = path.split(separator: "/")
     if steps.last == "contents" { steps.removeLast() }
