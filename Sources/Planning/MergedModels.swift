@@ -116,7 +116,7 @@ extension MergedModels {
           }
       )
       let had = entities.filter { entity in
-        names.contains(NameKey(entity.rawValue)) || keys[entity].map(names.contains) == true
+        names.contains(NameKey(entity.rawValue)) || keys[entity].map { names.contains($0) } == true
       }
       return (family: family, had: Set(had))
     }

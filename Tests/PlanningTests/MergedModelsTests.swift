@@ -7,7 +7,7 @@ import Testing
 
 @testable import GodwitPlanning
 
-/// Entities with their attributes: `Note(text, title) Tag`.
+/// Entities with their attributes: `Note text title;Tag word`.
 private func model(_ text: String) -> ManagedObjectModel {
   var entities: [EntityDescription] = []
   for part in text.split(separator: ";") {
