@@ -64,7 +64,7 @@ struct DifferenceRecord: Encodable {
     conditions = isCompatible ? [] : pair.inference.changedRowConditions.map(\.refusal)
     // Nothing is migrated: all that can be said is what will not be done.
     notes = pair.inference.notes.filter { !pair.isCompatible || $0.isRename }
-    if isCompatible { notes += Self.misreadings(pair) }
+    notes += isCompatible ? Self.misreadings(pair) : Self.unkeptConstraints(pair)
     losses = isCompatible ? [] : pair.inference.losses
     needsEmptyStore =
       !isCompatible
@@ -89,6 +89,19 @@ struct DifferenceRecord: Encodable {
         .readOtherwise, entity: $0.entity, property: $0.path,
         message: "a store is not read as \(pair.source.name) wrote it: \($0). A hash modifier in "
           + "\(pair.destination.name) has such values migrated")
+    }
+  }
+
+  /// Constraints of which `migrate` only notes that nothing keeps them.
+  private static func unkeptConstraints(_ pair: ModelPair) -> [InferenceNote] {
+    let known = StoreLayout(pair.inference.source).problems
+    return StoreLayout(pair.inference.destination).problems.compactMap { problem in
+      guard case .unknownConstraint(let properties, let entity) = problem, !known.contains(problem)
+      else { return nil }
+      return InferenceNote(
+        .constraintNotKept, entity: entity,
+        property: properties.count == 1 ? properties[0] : nil,
+        message: String("\(problem)".dropLast()))
     }
   }
 

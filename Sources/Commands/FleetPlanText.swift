@@ -5,7 +5,13 @@ import GodwitLedger
 enum FleetPlanText {
   static func lines(_ plan: FleetPlan, _ summary: PipelineSummary) -> [String] {
     var lines = ["\(plan.pipeline): \(stores(summary.found)) found"]
-    lines += plan.cohorts.flatMap(cohort)
+    for cohort in plan.cohorts {
+      let isNamedAlone = !plan.cohorts.contains {
+        ($0.source, $0.destination) == (cohort.source, cohort.destination)
+          && $0.sourceChecksum != cohort.sourceChecksum
+      }
+      lines += self.cohort(cohort, isNamedAlone: isNamedAlone)
+    }
     lines += PipelineReport.lines(plan.reasons)
     lines += self.lines(plan.losses)
     if let trial = plan.trial { lines += self.lines(trial) }
@@ -32,12 +38,15 @@ enum FleetPlanText {
     losses.isEmpty ? [] : ["What the destination has no place for:"] + losses.map(loss)
   }
 
-  private static func cohort(_ cohort: FleetPlan.Cohort) -> [String] {
+  /// - Parameter isNamedAlone: False where versions of another model have the same names.
+  private static func cohort(_ cohort: FleetPlan.Cohort, isNamedAlone: Bool) -> [String] {
     let size = "\(stores(cohort.stores)), \(ByteSize.text(cohort.bytes))"
     guard cohort.verdict == .migrated else {
       return ["  of the destination's version already: \(size)"] + notes(cohort)
     }
-    var line = "  \(cohort.source ?? "unknown") → \(cohort.destination ?? "unknown"): \(size)"
+    var line = "  \(cohort.source ?? "unknown") → \(cohort.destination ?? "unknown")"
+    if !isNamedAlone, let checksum = cohort.sourceChecksum { line += " (checksum \(checksum))" }
+    line += ": \(size)"
     if let way = cohort.way { line += way == "inferred" ? ", inferred" : ", by \(way)" }
     return [line] + (cohort.path ?? []).enumerated().map { "    \($0.offset + 1). \($0.element)" }
       + notes(cohort)

@@ -150,19 +150,20 @@ struct MigrationArguments: ParsableArguments {
   /// - Throws: ``ModelError``, `CommandError` for a version that none of the models has.
   func request(snapshotFolder: FilePath) throws -> MigrationRequest {
     let catalog = try ModelCatalog(models)
-    var request = MigrationRequest(
-      store: FilePath(store), models: catalog.versions,
-      destination: try to.map { try catalog.destination(named: $0) } ?? catalog.current,
-      infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
-      snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
-      mappings: try MappingFile.read(mapping),
-      renumbersKeys: renumber)
+    var request = catalog.request(
+      for: FilePath(store), named: try to.map { try catalog.destinations(named: $0) } ?? [])
+    request.infersMapping = !noInfer
+    request.migrates = !noMigrate
+    request.output = output.map { FilePath($0) }
+    request.snapshotFolder = snapshotFolder
+    request.shardBytes = shardBytes.bytes
+    request.acceptsDamage = acceptDamage
+    request.mappings = try MappingFile.read(mapping)
+    request.renumbersKeys = renumber
     request.chain = try chosenChain()
     request.losses = losses ?? .warn
     request.invalid = invalid
     request.isStoreOffline = storeIsOffline
-    request.bundles = catalog.bundles
-    request.isDestinationNamed = to != nil
     CommandLineTool.code.bring(to: &request)
     return request
   }

@@ -3,6 +3,7 @@ import GodwitDurableFiles
 import GodwitFleet
 import GodwitObjectModel
 import GodwitPersistentStore
+import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
@@ -11,36 +12,52 @@ import SystemPackage
 /// A MODEL is any of: an `.xcdatamodel` folder, a `contents` file, an `.xcdatamodeld` or `.momd`
 /// (its current version, or `PATH:VERSION`), a `.mom`, or a store (its cached model).
 struct ModelCatalog {
-  /// Every version of everything that was given, in the order given.
-  var versions: [ModelVersion] { bundles.flatMap(\.self) }
-  /// The same, apart by argument.
-  private(set) var bundles: [[ModelVersion]] = []
-  /// The same, for what looks for a store's version.
-  var models: GivenModels { GivenModels(bundles) }
-  /// The current version of the last bundle of versions; without one, of whatever was given last.
-  private(set) var current: ModelVersion?
+  /// Everything that was given, apart by argument.
+  let models: GivenModels
+  /// Every version of it, in the order given.
+  var versions: [ModelVersion] { models.versions }
+  /// The current versions in the order given, those of bundles after those of single versions: of one
+  /// model the last one counts.
+  let currents: [ModelVersion]
 
   init(_ arguments: [String]) throws {
-    var ofBundle: ModelVersion?
+    var bundles: [[ModelVersion]] = []
+    var (single, ofBundles): ([ModelVersion], [ModelVersion]) = ([], [])
     for argument in arguments {
       let read = try Self.versions(at: argument)
       bundles.append(read)
+      guard let current = read.first(where: \.isCurrent) else { continue }
       if read.count > 1 || argument.isBundlePath {
-        ofBundle = read.first(where: \.isCurrent) ?? ofBundle
+        ofBundles.append(current)
+      } else {
+        single.append(current)
       }
     }
-    current = ofBundle ?? bundles.joined().last(where: \.isCurrent)
+    models = GivenModels(bundles)
+    currents = single + ofBundles
   }
 
-  /// The version of that name among those given, else the MODEL of that path.
+  /// A request for a store with everything that was given.
+  ///
+  /// - Parameter named: What ``destinations(named:as:advice:)`` found for the version that was asked for;
+  ///   empty where none was.
+  func request(for store: FilePath, named: [ModelVersion]) -> MigrationRequest {
+    var request = MigrationRequest(
+      store: store, models: versions, destination: named.last ?? currents.last, output: nil,
+      snapshotFolder: "")
+    (request.given, request.named, request.currents) = (models, named, currents)
+    return request
+  }
+
+  /// The versions of that name among those given, else the MODEL of that path.
   ///
   /// - Parameter advice: What to correct where there is neither.
   /// - Throws: `CommandError` when there is neither; ``ModelError``.
-  func destination(
+  func destinations(
     named name: String, as shown: String? = nil, advice: String = "Check --to and --models."
-  ) throws -> ModelVersion {
-    // Given later wins, as with everything given twice.
-    if let version = versions.last(where: { $0.name == name }) { return version }
+  ) throws -> [ModelVersion] {
+    let own = versions.filter { $0.name == name }
+    if !own.isEmpty { return own }
     let path = name.split(separator: ":").first.map(String.init) ?? name
     guard try Self.exists(name) || Self.exists(path) else {
       let known = versions.map(\.name).joined(separator: ", ")
@@ -50,7 +67,10 @@ struct ModelCatalog {
           + (known.isEmpty ? "" : " in the models given, which have \(known)")
           + ", nor a model at that path. \(advice)")
     }
-    return try Self.version(at: name)
+    let version = try Self.version(at: name)
+    // One of those given, by whatever path.
+    guard let place = FilePath(version.path).resolved else { return [version] }
+    return [versions.last { FilePath($0.path).resolved == place } ?? version]
   }
 
   /// One version: what a MODEL stands for where one is wanted.

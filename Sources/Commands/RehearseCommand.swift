@@ -185,14 +185,14 @@ struct RehearseCommand: AsyncParsableCommand {
     file.chain = chain?.rawValue
     file.workers = workers
     let catalog = try ModelCatalog(models)
-    if to == nil, catalog.current == nil {
+    if to == nil, catalog.currents.isEmpty {
       throw CommandError(
         .badInput, "model",
         "\(try ModelVersion.lacks(ofCurrent: catalog.versions).joined(separator: "; ")). Say with --to "
           + "which version is the destination.")
     }
     if let to {
-      _ = try catalog.destination(named: to)
+      _ = try catalog.destinations(named: to)
       file.destination = catalog.versions.contains { $0.name == to } ? to : Self.absolute(to)
     }
     let path = folder.appending("pipeline.yaml")

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitLedger
 import GodwitObjectModel
+import GodwitPlanning
 import GodwitReport
 
 /// The page of a run, with what changed between the version that most stores had and the destination.
@@ -15,9 +16,10 @@ enum ReportDocument {
 
   private static func change(_ report: RunReport, _ job: PipelineJob) -> ReportPage.Change? {
     guard let destination = job.request.destination else { return nil }
+    // Versions of another model may have the same names.
+    let models = (try? job.request.given.family(of: destination)) ?? job.request.models
     let source = report.sourceVersions.lazy.compactMap { version in
-      version.name == destination.name
-        ? nil : job.request.models.last { $0.name == version.name }
+      version.name == destination.name ? nil : models.last { $0.name == version.name }
     }.first
     guard let source, let before = try? source.hierarchy(),
       let after = try? destination.hierarchy()

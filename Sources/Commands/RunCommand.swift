@@ -248,31 +248,28 @@ struct PipelineJob {
   init(_ pipeline: Pipeline, losses: LossPolicy? = nil) throws {
     self.pipeline = pipeline
     let catalog = try ModelCatalog(pipeline.models)
-    let destination: ModelVersion?
+    var named: [ModelVersion] = []
     if let name = pipeline.destination {
-      destination =
-        try catalog.versions.last { $0.name == name }
-        ?? catalog.destination(
+      named = catalog.versions.filter { $0.name == name }
+      if named.isEmpty {
+        named = try catalog.destinations(
           named: pipeline.resolve(name), as: name,
           advice: "Correct the key destination or models in \(pipeline.file).")
-    } else {
-      destination = catalog.current
+      }
     }
-    guard destination != nil else {
+    var request = catalog.request(for: "", named: named)
+    guard request.destination != nil else {
       throw CommandError(
         .badInput, "model",
         "\(pipeline.file) does not say which version is the destination: "
           + "\(try ModelVersion.lacks(ofCurrent: catalog.versions).joined(separator: "; ")). "
           + "Add the key destination.")
     }
-    var request = MigrationRequest(
-      store: "", models: catalog.versions, destination: destination,
-      infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
-      snapshotFolder: "", shardBytes: pipeline.shardBytes,
-      mappings: try MappingFile.read(pipeline.mappings))
+    request.infersMapping = pipeline.infersMapping
+    request.migrates = pipeline.migrates
+    request.shardBytes = pipeline.shardBytes
+    request.mappings = try MappingFile.read(pipeline.mappings)
     request.sharesMappings = true
-    request.bundles = catalog.bundles
-    request.isDestinationNamed = pipeline.destination != nil
     do throws(ChainObstacle) {
       request.chain = try CommandLineTool.code.chain(
         pipeline.chain, mappings: pipeline.mappings.count)

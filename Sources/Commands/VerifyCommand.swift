@@ -75,7 +75,7 @@ struct VerifyCommand: AsyncParsableCommand {
       throw PipelineArguments.noLedger(places)
     }
     let verification = PipelineVerification(
-      job.pipeline, models: GivenModels(job.request.bundles), places: places,
+      job.pipeline, models: job.request.given, places: places,
       workers: job.workerCount)
     let isUnderWay = { (try? places.isInUse) ?? false }
     let summary = try await verification.run(ledger, isUnderWay: isUnderWay) { item in

@@ -4,6 +4,7 @@
 /// records the hashes of all bundles' entities. Source: `core-data-migration.md` §1.3 (3).
 package struct GivenModels: Sendable {
   package let bundles: [[ModelVersion]]
+  private let known = Memo<ModelFamilies>()
 
   /// 4 096. More than one version of a bundle that the store has whole is rare.
   static let combinationLimit = 4_096
@@ -16,21 +17,29 @@ package struct GivenModels: Sendable {
   /// Every version of everything that was given, in the order given.
   package var versions: [ModelVersion] { bundles.flatMap(\.self) }
 
+  /// Which of them are versions of one model; found out once.
+  ///
+  /// - Throws: ``ModelError``.
+  package func families() throws -> ModelFamilies {
+    try known.value { try ModelFamilies(bundles) }
+  }
+
   /// The merger of which a store is that has such hashes: one version of each of two or more bundles,
   /// which have these hashes and no others. Nil where there is none.
   ///
   /// - Throws: ``ModelError/tooLarge(what:limit:)``; ``ModelError`` where they cannot be merged.
   package func merger(of hashes: [EntityName: VersionHash]) throws -> ModelVersion? {
     guard let parts = try parts(of: hashes) else { return nil }
-    return try .merging(
-      zip(bundles, parts).compactMap { bundle, place in place.map { bundle[$0] } })
+    return try .merging(parts.compactMap(\.self))
   }
 
   /// For each bundle the version that a store of these hashes has, nil for bundles that it has nothing
   /// of; nil where no combination of two or more has all of the store's entities.
   ///
   /// Versions that the store does not have whole are left out first, so that few combinations remain.
-  private func parts(of hashes: [EntityName: VersionHash]) throws -> [Int?]? {
+  ///
+  /// - Throws: ``ModelError/tooLarge(what:limit:)``.
+  package func parts(of hashes: [EntityName: VersionHash]) throws -> [ModelVersion?]? {
     guard bundles.count > 1 else { return nil }
     var candidates: [[(version: Int?, names: Set<EntityName>)]] = []
     var count = 1
@@ -64,7 +73,9 @@ package struct GivenModels: Sendable {
         chosen.append(one.version)
         names.formUnion(one.names)
       }
-      if names == wanted, chosen.count(where: { $0 != nil }) > 1 { return chosen }
+      if names == wanted, chosen.count(where: { $0 != nil }) > 1 {
+        return zip(bundles, chosen).map { bundle, place in place.map { bundle[$0] } }
+      }
     }
     return nil
   }

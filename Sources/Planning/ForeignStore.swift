@@ -1,8 +1,8 @@
 import GodwitObjectModel
 import GodwitPersistentStore
 
-/// A store that has no entity in common with any of the models that it could be of: those of the bundle
-/// that the destination is a version of, or all that were given where they were given one by one.
+/// A store that has no entity in common with any of the models that it could be of: the versions of the
+/// model that the destination is of, or all that were given where that is its only version.
 ///
 /// Inference would drop every object and make an empty store of it, so it is refused. Entities are
 /// compared by their names and renaming identifiers.
@@ -15,7 +15,7 @@ struct ForeignStore {
 
   /// Nil for a store that is not foreign, and where there is nothing to compare it with.
   init?(_ store: SourceStore, _ request: MigrationRequest) throws {
-    let given = Self.models(of: request)
+    let given = try Self.models(of: request)
     let known = Set(given.flatMap { Self.identifiers(of: $0.model) })
     let names = store.metadata.versionHashes.keys.sorted()
     guard !known.isEmpty, !names.isEmpty else { return nil }
@@ -27,13 +27,11 @@ struct ForeignStore {
     models = Set(given.flatMap { $0.model.entities.map(\.name) }).sorted()
   }
 
-  private static func models(of request: MigrationRequest) -> [ModelVersion] {
-    let destination = [request.destination].compactMap(\.self)
-    // A version that was given by itself says nothing of those before it.
-    let home = request.bundles.last { bundle in
-      bundle.count > 1 && bundle.contains { $0.path == destination.first?.path }
-    }
-    return (home ?? request.models) + destination
+  private static func models(of request: MigrationRequest) throws -> [ModelVersion] {
+    guard let destination = request.destination else { return request.models }
+    let family = try request.given.family(of: destination) ?? []
+    // A version that is given alone says nothing of those before it.
+    return (family.count > 1 ? family : request.models) + [destination]
   }
 
   private static func identifiers(of model: ManagedObjectModel) -> [String] {

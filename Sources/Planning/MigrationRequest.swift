@@ -6,14 +6,20 @@ package struct MigrationRequest: Sendable {
   package var store: FilePath
   /// Every model version that was given, in the order given.
   package var models: [ModelVersion]
-  /// The same, apart by the MODEL that each was given in: what may be merged, see ``MergedModels``.
-  package var bundles: [[ModelVersion]] = []
+  /// The same, apart by the MODEL that each was given in: see ``MergedModels``.
+  package var given = GivenModels.none
   /// True where the store is of a merger of the models given: see ``MergedModels``.
   package var isOfMergedModel = false
-  /// The destination version. Nil: the current version of the models given.
+  /// The destination version. Nil: the current version of the models given. Where several models were
+  /// given, a store's own follows from the two below, see ``MergedModels``.
   package var destination: ModelVersion?
-  /// Whether somebody asked for that version. Else it is the current one of the bundle that was given last.
-  package var isDestinationNamed = false
+  /// The versions of the name that somebody asked for, in the order given; none where nobody did.
+  package var named: [ModelVersion] = []
+  /// The current versions of the models given; of those of one model the last one counts.
+  package var currents: [ModelVersion] = []
+  /// The versions of the model that the store is of, which a chain may go through; nil for all that
+  /// were given.
+  package var line: [ModelVersion]?
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.
   package var infersMapping: Bool
   /// Core Data's `NSMigratePersistentStoresAutomaticallyOption`.

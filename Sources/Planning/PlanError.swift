@@ -9,6 +9,11 @@ package enum PlanError: Error, Sendable {
   case missingSourceModel(store: String, differing: [Reason])
   /// No destination was named and the models given have no current version: what is so of each of them.
   case noDestination(models: [String])
+  /// Several of the models given have a version of the name that was asked for, and the store is of none
+  /// of them.
+  case ambiguousDestination(String, of: [String])
+  /// The store's version is not among those given, and several models have the same of its entities.
+  case ambiguousModel([String], entities: [EntityName])
   /// A mapping model says nothing of its versions and fits several steps of a chain.
   case ambiguousMapping(file: String, steps: [String])
   /// Two of the mapping models that were given say the same.
@@ -36,8 +41,8 @@ extension PlanError {
   package var code: Int? {
     switch self {
     case .missingSourceModel: 134_130
-    case .noDestination, .ambiguousMapping, .repeatedMapping, .ambiguousConfiguration,
-      .missingConfiguration, .incompleteConfiguration:
+    case .noDestination, .ambiguousDestination, .ambiguousModel, .ambiguousMapping,
+      .repeatedMapping, .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration:
       nil
     case .damaged: 134_150
     case .unsupported: 134_110
@@ -47,7 +52,9 @@ extension PlanError {
   /// Whether it is the store that forbids a migration, and not what the command was given.
   package var liesInTheStore: Bool {
     switch self {
-    case .missingSourceModel, .noDestination, .ambiguousMapping, .repeatedMapping: false
+    case .missingSourceModel, .noDestination, .ambiguousDestination, .ambiguousModel,
+      .ambiguousMapping, .repeatedMapping:
+      false
     case .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration, .damaged,
       .unsupported:
       true
@@ -57,12 +64,23 @@ extension PlanError {
   package var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing
-    case .noDestination, .ambiguousMapping, .repeatedMapping, .ambiguousConfiguration,
-      .missingConfiguration, .incompleteConfiguration:
+    case .noDestination, .ambiguousDestination, .ambiguousModel, .ambiguousMapping,
+      .repeatedMapping, .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration:
       []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
     }
+  }
+}
+
+extension PlanError {
+  /// 5. Enough to recognise a model by.
+  private static let mostNames = 5
+
+  private static func text(_ entities: [EntityName]) -> String {
+    let names = entities.prefix(mostNames).map(\.rawValue)
+    let rest = entities.count - names.count
+    return Loss.list(names) + (rest > 0 ? " and \(rest) more" : "")
   }
 }
 
@@ -85,6 +103,13 @@ extension PlanError: CustomStringConvertible {
     case .noDestination(let models):
       "\(models.isEmpty ? "No model was given" : models.joined(separator: "; "))"
         + ". Name the destination with --to."
+    case .ambiguousDestination(let name, let models):
+      "\(models.joined(separator: " and ")) have a version \(name) each, and the store is of none of these "
+        + "models. Name the destination by its path, such as \(models[0]):\(name)."
+    case .ambiguousModel(let models, let entities):
+      "The store's version is not among the models given, and \(models.joined(separator: " and ")) have the "
+        + "same of its entities, \(Self.text(entities)). Give the version that wrote the store, or leave out "
+        + "the models that it is not of."
     case .ambiguousMapping(let file, let steps):
       "\(file) fits " + steps.joined(separator: " and ")
         + " and does not say which it is for: it has no version hashes, and names no two of the "

@@ -14,24 +14,33 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
 @Suite struct `A catalog of models` {
   @Test func `takes the current version of the last bundle for the destination`() throws {
     let catalog = try ModelCatalog([recipes, recipes + "/Recipes.xcdatamodel"])
-    #expect(catalog.current?.name == "Recipes 2")
+    #expect(catalog.currents.last?.name == "Recipes 2")
     #expect(catalog.versions.count == 5)
   }
 
   @Test func `takes a version that was asked for by name`() throws {
     let catalog = try ModelCatalog([recipes + ":Recipes 1.1"])
-    #expect(catalog.current?.name == "Recipes 1.1")
+    #expect(catalog.currents.last?.name == "Recipes 1.1")
     #expect(catalog.versions.map(\.name) == ["Recipes 1.1"])
   }
 
   @Test(arguments: ["Recipes 1.1", recipes + ":Recipes 1.1", recipes + "/Recipes 1.1.xcdatamodel"])
   func `finds a destination by name or path`(name: String) throws {
-    #expect(try ModelCatalog([recipes]).destination(named: name).name == "Recipes 1.1")
+    #expect(try ModelCatalog([recipes]).destinations(named: name).map(\.name) == ["Recipes 1.1"])
+  }
+
+  @Test func `finds every destination of one name`() throws {
+    let catalog = try ModelCatalog([recipes, recipes + "/Recipes 2.xcdatamodel", recipes])
+    let found = try catalog.destinations(named: "Recipes 2")
+    #expect(found.map(\.name) == ["Recipes 2", "Recipes 2", "Recipes 2"])
+    let request = catalog.request(for: "store", named: found)
+    #expect(request.destination?.path == found.last?.path && request.named.count == 3)
+    #expect(catalog.request(for: "store", named: []).destination?.name == "Recipes 2")
   }
 
   @Test func `says which versions there are`() throws {
     let catalog = try ModelCatalog([recipes])
-    let error = #expect(throws: CommandError.self) { try catalog.destination(named: "Recipes 9") }
+    let error = #expect(throws: CommandError.self) { try catalog.destinations(named: "Recipes 9") }
     #expect(error?.ending == .badInput)
     #expect(error?.description.contains("Recipes 2") == true)
   }
@@ -39,7 +48,7 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
   @Test func `is empty without arguments`() throws {
     let catalog = try ModelCatalog([])
     #expect(catalog.versions.isEmpty)
-    #expect(catalog.current == nil)
+    #expect(catalog.currents.isEmpty)
   }
 }
 

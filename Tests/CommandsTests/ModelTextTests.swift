@@ -103,6 +103,32 @@ import Testing
     #expect(DifferenceRecord(try ModelPair(before, before)).notes.isEmpty)
   }
 
+  /// No column has all of a composite attribute, so that `migrate` refuses no row for it.
+  @Test func `says of a constraint that nothing keeps what a migration does`() throws {
+    let place = PropertyDescription.attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: "place", isOptional: true), type: .composite,
+        compositeElements: [
+          AttributeDescription(traits: PropertyTraits(name: "street"), type: .string)
+        ]))
+    func version(_ name: String, _ constraints: [[String]]) -> ModelVersion {
+      ModelVersion(
+        name: name,
+        model: ManagedObjectModel(entities: [
+          EntityDescription(
+            name: "Shop", versionHashModifier: name, properties: [place],
+            uniquenessConstraints: constraints)
+        ]), isCurrent: true, path: name)
+    }
+    let record = DifferenceRecord(try ModelPair(version("A", []), version("B", [["place"]])))
+    #expect(record.isLightweight && record.conditions.isEmpty)
+    #expect(record.notes.map(\.kind) == [.constraintNotKept])
+    #expect(record.lines.contains { $0.hasPrefix("note: The uniqueness constraint Shop (place)") })
+    #expect(!record.lines.contains { $0.contains("134111") })
+    let again = try ModelPair(version("A", [["place"]]), version("B", [["place"]]))
+    #expect(DifferenceRecord(again).notes.isEmpty)
+  }
+
   @Test func `names configurations of which the entities change`() throws {
     let before = version("A", properties, ["Cloud": ["Note"], "Local": ["Tag"], "Old": ["Tag"]])
     let after = version("B", properties, ["Cloud": ["Tag"], "Local": ["Tag"], "New": ["Note"]])

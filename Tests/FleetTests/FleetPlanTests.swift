@@ -48,6 +48,21 @@ import Testing
     #expect(maker.migrated.count == 5)
   }
 
+  @Test func `tells versions of one name apart by their models`() throws {
+    var maker = FleetPlanMaker()
+    for (name, checksum) in [("a", "x"), ("b", "y"), ("c", "y")] {
+      var result = self.result("/\(name)", .migrated, source: "Model")
+      result.plan = MigrationResult.Plan(
+        fingerprint: "", sourceVersion: "Model", sourceChecksum: checksum,
+        destinationVersion: "3", destinationChecksum: checksum + "3", shards: 1, bytes: 1)
+      maker.add(FoundStore(path: FilePath(result.store), root: "/", bytes: 1), result)
+    }
+    let cohorts = maker.plan("nightly").cohorts
+    #expect(cohorts.map(\.stores) == [2, 1])
+    #expect(cohorts.map(\.sourceChecksum) == ["y", "x"])
+    #expect(cohorts.allSatisfy { $0.source == "Model" && $0.destination == "3" })
+  }
+
   private typealias Sample = FleetForecast.Sample
 
   @Test func `forecasts by a line through its sample`() throws {

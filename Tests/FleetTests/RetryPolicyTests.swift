@@ -173,6 +173,8 @@ import Testing
       (MappingError.severalMatch(["/a", "/b"]), .refused, 134_110),
       (MappingError.noneMatches([]), .failed, 134_140),
       (PlanError.noDestination(models: []), .failed, nil),
+      (PlanError.ambiguousDestination("Model 2", of: ["/a", "/b"]), .failed, nil),
+      (PlanError.ambiguousModel(["/a", "/b"], entities: ["User"]), .failed, nil),
       (ModelError.duplicateEntity("Recipe"), .failed, nil),
       (DurabilityError.failed(call: "fsync", path: "/a", .ioError), .failed, nil),
     ] as [(any Error, MigrationResult.Verdict, Int?)])

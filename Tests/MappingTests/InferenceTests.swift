@@ -336,6 +336,30 @@ struct Change: Sendable, CustomStringConvertible {
     #expect(inferred.changedRowConditions.isEmpty == !isOpen)
   }
 
+  /// What a constraint is on, and whether a column keeps it: else no row is refused for it.
+  @Test(arguments: [
+    (["p"], true), (["one"], true), (["p", "one"], true), (["place"], false),
+    (["p", "place"], false),
+    (["many"], false), (["gone"], false), (["p", "gone"], false), (["any"], false),
+    (["none"], false),
+  ])
+  func `asks of constraints that a column keeps alone`(names: [String], isKept: Bool) throws {
+    func side(_ unique: [[String]]) throws -> EntityHierarchy {
+      try model(
+        entity(
+          "A", attribute("p"), attribute("gone", transient: true), attribute("any", .undefined),
+          .attribute(
+            AttributeDescription(
+              traits: PropertyTraits(name: "place", isOptional: true), type: .composite,
+              compositeElements: [
+                AttributeDescription(traits: PropertyTraits(name: "street"), type: .string)
+              ])), toOne("one", "A"), toMany("many", "A"), unique: unique))
+    }
+    let inferred = InferredMapping(source: try side([]), destination: try side([names]))
+    let found = inferred.changedRowConditions.map(\.refusal).filter { $0.reason == .uniqueness }
+    #expect(found.map(\.properties) == (isKept ? [names] : []))
+  }
+
   @Test func `asks nothing of the rows of an abstract entity, which has none`() throws {
     let side = try model(
       entity("P", attribute("p", optional: false), isAbstract: true), entity("A", parent: "P"))

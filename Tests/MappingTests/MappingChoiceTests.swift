@@ -13,7 +13,7 @@ import Testing
 
   private func choice(
     _ from: String?, _ to: String?, entries: [MappingDocument.Entry]? = nil,
-    sourceNames: Set<String> = ["A", "A again"]
+    sourceNames: Set<VersionName> = ["A", "A again"]
   ) -> MappingChoice {
     let entry = MappingDocument.Entry(source: "Item", destination: "Item")
     let document = MappingDocument(
@@ -70,6 +70,51 @@ import Testing
     document.sourceModelPath = "B"
     document.destinationModelPath = "A"
     #expect(choice("B", "A", entries: document.entityMappings).matching == [0])
+  }
+}
+
+@Suite struct `A mapping model of one of several bundles` {
+  private static let given: Set<VersionName> = [
+    VersionName("Model", bundle: "Notes"), VersionName("Model 2", bundle: "Notes"),
+    VersionName("Model", bundle: "Songs"), VersionName("Model 2", bundle: "Songs"), "Alone",
+  ]
+
+  /// What a file names, and the bundles whose version is meant.
+  @Test(arguments: [
+    ("Model", ["Notes", "Songs"]), ("Model.xcdatamodel", ["Notes", "Songs"]),
+    ("App/Notes.xcdatamodeld/Model.xcdatamodel", ["Notes"]),
+    ("Songs.xcdatamodeld/Model.xcdatamodel/contents", ["Songs"]),
+    ("Songs.xcdatamodeld:Model", ["Songs"]),
+    ("Notes.momd/Model.mom", ["Notes"]), ("App/Notes.momd:Model", ["Notes"]),
+    // The bundle has another name by now.
+    ("Old.xcdatamodeld/Model.xcdatamodel", ["Notes", "Songs"]),
+    ("Notes.xcdatamodeld", []), ("Notes.xcdatamodeld/Model 3.xcdatamodel", []),
+  ])
+  func `means the versions of the bundle that it names`(path: String, bundles: [String]) throws {
+    let found = VersionName(path: path).map { Self.given.meant(by: $0) } ?? []
+    #expect(Set(found.compactMap(\.bundle)) == Set(bundles))
+    #expect(found.allSatisfy { $0.name == "Model" })
+    #expect(Self.given.meant(by: VersionName("Alone", bundle: "Notes")) == ["Alone"])
+  }
+
+  /// The bundle of the store's versions, and whether a file for those of Notes is for it.
+  @Test(arguments: [("Notes", true), ("Songs", false)])
+  func `is not for those of another that are called alike`(bundle: String, isOwn: Bool) throws {
+    let models = try model(entity("User", attribute("name")))
+    let document = MappingDocument(
+      entityMappings: [MappingDocument.Entry(source: "User", destination: "User")],
+      sourceModelPath: "Notes.xcdatamodeld/Model.xcdatamodel",
+      destinationModelPath: "Notes.xcdatamodeld/Model 2.xcdatamodel")
+    let choice = MappingChoice(
+      among: [("file", document)], source: models, destination: models,
+      versions: VersionNames(
+        source: [VersionName("Model", bundle: bundle)],
+        destination: [VersionName("Model 2", bundle: bundle)], given: Self.given))
+    #expect(choice.matching == (isOwn ? [0] : []))
+    #expect(
+      choice.mismatches.map(\.description)
+        == (isOwn ? [] : ["file is not used: it names Model of Notes as its source model."]))
+    #expect(choice.mismatches.allSatisfy(\.namesOtherModels))
   }
 }
 

@@ -1,4 +1,10 @@
+import GodwitMapping
 import GodwitObjectModel
+
+extension VersionName: ExpressibleByStringLiteral {
+  /// Of no bundle that is known.
+  public init(stringLiteral name: String) { self.init(name) }
+}
 
 /// Short words to write small models with.
 func model(_ entities: EntityDescription...) throws -> EntityHierarchy {

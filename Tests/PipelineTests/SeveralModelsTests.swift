@@ -37,6 +37,65 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
   }
 
+  /// Xcode calls the versions of every bundle alike.
+  @Test(arguments: [["Notes", "Songs"], ["Songs", "Notes"]])
+  func `are told apart by their bundles where their versions have the same names`(
+    order: [String]
+  ) throws {
+    let folder = try PipelineFolder.orders([])
+    try FileManager.default.createDirectory(
+      atPath: folder.path("many"), withIntermediateDirectories: true)
+    func write(_ path: String, _ text: String) throws {
+      let url = URL(fileURLWithPath: folder.path(path))
+      try FileManager.default.createDirectory(
+        at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(text.utf8).write(to: url)
+    }
+    for (bundle, own) in [("Notes", "Note"), ("Songs", "Song")] {
+      for (version, attributes) in [("Model", ["name"]), ("Model 2", ["name", "more"])] {
+        let properties = attributes.map {
+          "<attribute name=\"\($0)\" optional=\"YES\" attributeType=\"String\"/>"
+        }.joined()
+        try write(
+          "\(bundle).xcdatamodeld/\(version).xcdatamodel/contents",
+          "<model type=\"com.apple.IDECoreDataModeler.DataModel\" documentVersion=\"1.0\">"
+            + "<entity name=\"User\">\(properties)</entity><entity name=\"\(own)\"/></model>")
+      }
+      let model = try FixtureModels.model(
+        at: folder.path("\(bundle).xcdatamodeld/Model.xcdatamodel"))
+      try StoreGenerator(model, options: StoreOptions(seed: 5, rows: 3))
+        .write(to: folder.path("many/\(bundle).sqlite"))
+    }
+    let version = "Notes.xcdatamodeld/Model"
+    try write(
+      "mapping.yaml",
+      "mapping-model: 1\nsource-model: \(version).xcdatamodel\n"
+        + "destination-model: \(version) 2.xcdatamodel\nentity-mappings:\n"
+        + "- {source: User, destination: User, attributes: {more: '\"mapped\"'}}\n"
+        + "- {source: Note, destination: Note}\n")
+    try write(
+      "many.yaml",
+      "name: many\nstores: {roots: [many], include: ['*.sqlite']}\ndestination: Model 2\n"
+        + "models: [\(order.map { $0 + ".xcdatamodeld" }.joined(separator: ", "))]\n"
+        + "mappings: [mapping.yaml]\n")
+    let plan = try Godwit.run(["plan", folder.path("many.yaml")])
+    let cohorts = plan.output.split(separator: "\n").filter { $0.contains("Model → Model 2 (") }
+    #expect(cohorts.count == 2 && cohorts.allSatisfy { $0.contains(": 1 store") }, "\(plan.output)")
+    let run = try Godwit.run(["run", folder.path("many.yaml")])
+    #expect(run.status == 0, "\(run.messages)")
+    let values = "SELECT DISTINCT ifnull(ZMORE, 'none') FROM ZUSER"
+    #expect(try folder.table("many/Notes.sqlite", values) == ["mapped"])
+    #expect(try folder.table("many/Songs.sqlite", values) == ["none"])
+    for (bundle, own) in [("Notes", "Note"), ("Songs", "Song")] {
+      let names = "SELECT Z_NAME FROM Z_PRIMARYKEY ORDER BY Z_NAME"
+      #expect(try folder.table("many/\(bundle).sqlite", names) == [own, "User"])
+      #expect(
+        try folder.table("many/\(bundle).sqlite", "SELECT count(*) FROM Z\(own.uppercased())") == [
+          "3"
+        ])
+    }
+  }
+
   /// As `mergedModel(from:)` makes it. For the repair the store's own copy of it is lost.
   @Test func `are the model of a store that was opened with their merger`() throws {
     let folder = try PipelineFolder("notes-progressive")

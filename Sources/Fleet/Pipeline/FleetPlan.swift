@@ -10,6 +10,9 @@ package struct FleetPlan: Codable, Sendable, Equatable {
     /// The version found; nil where it is the destination's.
     package var source: String?
     package var destination: String?
+    /// The version checksum of the model found, which tells versions of one name apart; nil where it is
+    /// not known before the stores are migrated.
+    package var sourceChecksum: String?
     package var verdict: MigrationResult.Verdict
     package var stores: Int
     package var bytes: Int64
@@ -118,6 +121,8 @@ struct FleetPlanMaker {
   private struct Key: Hashable {
     var source: String?
     var destination: String?
+    /// Of the models of the first step: versions of several models may have one name.
+    var checksums: [String]
     var verdict: MigrationResult.Verdict
     var path: [String]?
     var way: String?
@@ -138,13 +143,15 @@ struct FleetPlanMaker {
     if result.verdict == .migrated { migrated.append(store) }
     let path = (result.path?.count ?? 0) > 1 ? result.path : nil
     let key = Key(
-      source: result.source, destination: result.destination, verdict: result.verdict,
-      path: path, way: result.verdict == .migrated ? Self.way(result) : nil)
+      source: result.source, destination: result.destination,
+      checksums: result.plan.map { [$0.sourceChecksum, $0.destinationChecksum] } ?? [],
+      verdict: result.verdict, path: path,
+      way: result.verdict == .migrated ? Self.way(result) : nil)
     var cohort =
       cohorts[key]
       ?? FleetPlan.Cohort(
-        source: key.source, destination: key.destination, verdict: key.verdict, stores: 0,
-        bytes: 0, path: path, way: key.way, notes: [:])
+        source: key.source, destination: key.destination, sourceChecksum: key.checksums.first,
+        verdict: key.verdict, stores: 0, bytes: 0, path: path, way: key.way, notes: [:])
     cohort.stores += 1
     cohort.bytes += store.bytes
     for note in result.notes
@@ -162,8 +169,11 @@ struct FleetPlanMaker {
 
   func plan(_ pipeline: String) -> FleetPlan {
     var plan = FleetPlan(pipeline: pipeline)
+    func names(_ cohort: FleetPlan.Cohort) -> (String, String, String) {
+      (cohort.source ?? "", cohort.way ?? "", cohort.sourceChecksum ?? "")
+    }
     plan.cohorts = cohorts.values.sorted {
-      ($1.stores, $0.source ?? "", $0.way ?? "") < ($0.stores, $1.source ?? "", $1.way ?? "")
+      $0.stores == $1.stores ? names($0) < names($1) : $0.stores > $1.stores
     }
     plan.reasons = reasons.all
     plan.losses = losses.all

@@ -28,7 +28,7 @@ extension PipelineRun {
         }
         try ledger.narrow(to: places.owner)
         return try BackupPruning(
-          backupRetention, pipeline, models: GivenModels(template.bundles), places: places,
+          backupRetention, pipeline, models: template.given, places: places,
           now: Date().timeIntervalSince1970, begun: start.time
         ).run(ledger) { item in
           guard let message = item.message else { return }

@@ -140,7 +140,7 @@ extension PipelineRun {
     }
     result.source =
       (try? StoreInspection(
-        store.path, models: GivenModels(template.bundles), snapshotFolder: folder, readsRows: false))?
+        store.path, models: template.given, snapshotFolder: folder, readsRows: false))?
       .version
     return result
   }

@@ -192,6 +192,18 @@ extension PipelineRun {
       add(version.name)
       digest.update(try version.hierarchy().modelCacheBytes())
     }
+    // Which of several models a store is of decides what it becomes.
+    if template.given.bundles.count > 1 {
+      for bundle in template.given.bundles {
+        add("\(bundle.count) \(bundle.first?.bundleName ?? "")")
+      }
+      for versions in [template.named, template.currents] {
+        add("\(versions.count)")
+        for version in versions {
+          add("\(template.models.firstIndex { $0.path == version.path } ?? -1)")
+        }
+      }
+    }
     for mapping in template.mappings { add(try mapping.document.text()) }
     if template.invalid != .fail { add(template.invalid.rawValue) }
     if let digest = template.ownCodeDigest { add(digest) }

@@ -189,7 +189,8 @@ extension InferredMapping {
   private var uniquenessConditions: [RowCondition] {
     var conditions: [RowCondition] = []
     for name in destination.order {
-      for constraint in destination[name]?.uniquenessConstraints ?? [] {
+      for constraint in destination[name]?.uniquenessConstraints ?? []
+      where constraint.allSatisfy({ hasColumn($0, in: name) }) {
         let parts = entities(under: constraint, of: name).compactMap { below in
           entityPairs[below].map { old in
             UniquePart(entity: old, terms: constraint.map { term(of: $0, in: below) })
@@ -207,6 +208,16 @@ extension InferredMapping {
       }
     }
     return conditions
+  }
+
+  /// Whether a property of the destination has a column of its own, over which an index can be: nothing
+  /// keeps a constraint on any other, so that no row is refused for it.
+  private func hasColumn(_ name: String, in entity: EntityName) -> Bool {
+    guard let property = destination.property(name, of: entity)?.property, property.isStored else {
+      return false
+    }
+    if let relationship = property.relationship { return !relationship.isToMany }
+    return property.attribute.map { $0.type != .composite && $0.type != .undefined } ?? false
   }
 
   /// The entities whose objects an index of the constraint holds: all of the table that have its

@@ -116,6 +116,8 @@ package struct InferenceNote: Sendable, Hashable, Codable {
     /// No version hash covers the change: stores open, and the property's values are looked for
     /// elsewhere or in another form.
     case readOtherwise = "read-otherwise"
+    /// A uniqueness constraint is new, and nothing keeps it: no index can be over its properties.
+    case constraintNotKept = "constraint-not-kept"
   }
 
   /// What the note is about.

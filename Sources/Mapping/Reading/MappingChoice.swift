@@ -83,13 +83,15 @@ extension MappingMismatch: CustomStringConvertible {
 /// records of its models is compared with these.
 package struct VersionNames: Sendable {
   /// Of the versions that have the source's hashes.
-  package var source: Set<String>
+  package var source: Set<VersionName>
   /// Of the versions that have the destination's hashes.
-  package var destination: Set<String>
+  package var destination: Set<VersionName>
   /// Of all versions that were given. A name that is not among them says nothing.
-  package var given: Set<String>
+  package var given: Set<VersionName>
 
-  package init(source: Set<String>, destination: Set<String>, given: Set<String>) {
+  package init(
+    source: Set<VersionName>, destination: Set<VersionName>, given: Set<VersionName>
+  ) {
     self.source = source
     self.destination = destination
     self.given = given
@@ -100,13 +102,31 @@ package struct VersionNames: Sendable {
     in document: MappingDocument
   ) -> (side: MappingMismatch.Side, name: String)? {
     let recorded = document.modelNames
-    if let name = recorded.source, given.contains(name), !source.contains(name) {
-      return (.source, name)
+    if let name = recorded.source, isOther(name, than: source) {
+      return (.source, text(of: name))
     }
-    if let name = recorded.destination, given.contains(name), !destination.contains(name) {
-      return (.destination, name)
+    if let name = recorded.destination, isOther(name, than: destination) {
+      return (.destination, text(of: name))
     }
     return nil
+  }
+
+  private func isOther(_ name: VersionName, than own: Set<VersionName>) -> Bool {
+    let meant = given.meant(by: name)
+    return !meant.isEmpty && meant.isDisjoint(with: own)
+  }
+
+  /// With its bundle where the name alone is that of several.
+  private func text(of name: VersionName) -> String {
+    let isShared = given.count(where: { $0.name == name.name }) > 1
+    return name.name + (isShared ? name.bundle.map { " of \($0)" } ?? "" : "")
+  }
+
+  /// Whether a file names a version that is none of these, at hand or not. Nothing is known of versions
+  /// without a name.
+  fileprivate func isOther(_ name: VersionName?, thanKnown own: Set<VersionName>) -> Bool {
+    guard let name, !own.isEmpty else { return false }
+    return given.meant(by: name).isDisjoint(with: own)
   }
 }
 
@@ -134,7 +154,8 @@ package struct MappingChoice: Sendable {
   ///   for this step.
   package init(
     among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
-    destination: EntityHierarchy, names: (source: Set<String>, destination: Set<String>) = ([], [])
+    destination: EntityHierarchy,
+    names: (source: Set<VersionName>, destination: Set<VersionName>) = ([], [])
   ) {
     self.init(
       among: candidates, source: source, destination: destination,
@@ -173,18 +194,13 @@ package struct MappingChoice: Sendable {
       let recorded = document.modelNames
       first.namesOtherModels =
         other != nil || all.contains { $0.reason == .otherVersion }
-        || Self.isOther(recorded.source, than: versions.source)
-        || Self.isOther(recorded.destination, than: versions.destination)
+        || versions.isOther(recorded.source, thanKnown: versions.source)
+        || versions.isOther(recorded.destination, thanKnown: versions.destination)
       mismatches.append(first)
     }
     self.matching = matching
     self.mismatches = mismatches
     files = candidates.map(\.file)
-  }
-
-  private static func isOther(_ name: String?, than names: Set<String>) -> Bool {
-    guard let name, !names.isEmpty else { return false }
-    return !names.contains(name)
   }
 
   /// Nil for a file that names no entity: it is for no models at all, which ``MappingCheck`` says.

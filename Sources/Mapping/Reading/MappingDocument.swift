@@ -138,27 +138,12 @@ package struct MappingDocument: Sendable, Equatable {
 }
 
 extension MappingDocument {
-  /// The names of the versions that the file was made for, as far as it says: `Shop 2` of
-  /// `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`, and of `Shop.xcdatamodeld:Shop 2`. A bundle alone
-  /// names no version.
-  package var modelNames: (source: String?, destination: String?) {
-    (Self.versionName(sourceModelPath), Self.versionName(destinationModelPath))
-  }
-
-  private static func versionName(_ path: String?) -> String? {
-    var steps = path?.split(separator: "/") ?? []
-    if steps.last == "contents" { steps.removeLast() }
-    guard let last = steps.last else { return nil }
-    for bundle in [".xcdatamodeld", ".momd"] {
-      if last.hasSuffix(bundle) { return nil }
-      if let end = last.firstRange(of: bundle + ":")?.upperBound { return String(last[end...]) }
-    }
-    // No other point ends a name: versions are called `Shop 1.2`, too.
-    for ending in [".xcdatamodel", ".mom", ".omo", ".xml"]
-    where last.hasSuffix(ending) && last.count > ending.count {
-      return String(last.dropLast(ending.count))
-    }
-    return String(last)
+  /// The names of the versions that the file was made for, as far as it says.
+  package var modelNames: (source: VersionName?, destination: VersionName?) {
+    (
+      sourceModelPath.flatMap { VersionName(path: $0) },
+      destinationModelPath.flatMap { VersionName(path: $0) }
+    )
   }
 
   /// Whether any entity mapping says which version of an entity it was made for.

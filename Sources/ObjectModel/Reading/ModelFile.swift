@@ -22,6 +22,11 @@ package struct ModelVersion: Sendable {
     let folder = (path as NSString).deletingLastPathComponent
     return ["xcdatamodeld", "momd"].contains((folder as NSString).pathExtension) ? folder : path
   }
+  /// The bundle's name, `Shop` of `Shop.xcdatamodeld` and of `Shop.momd`; nil for a version in none.
+  package var bundleName: String? {
+    bundlePath == path
+      ? nil : ((bundlePath as NSString).lastPathComponent as NSString).deletingPathExtension
+  }
   /// Of a merger, the versions that it was made of; empty for any other.
   package private(set) var parts: [ModelVersion] = []
   private let memo = Memo<EntityHierarchy>()

@@ -25,7 +25,9 @@ extension MigrationRequest {
     var request = self
     request.store = store
     request.models = [leg.source, leg.destination]
-    request.bundles = []
+    request.given = .none
+    request.named = []
+    request.line = nil
     request.destination = leg.destination
     request.mappings = leg.mappings
     request.output = output

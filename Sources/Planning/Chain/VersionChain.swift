@@ -40,7 +40,8 @@ package struct VersionChain: Sendable {
       name: found.versionName ?? found.hierarchy.versionChecksum, model: found.hierarchy.model,
       isCurrent: false, path: request.store.string)
     try self.init(
-      source: own, given: found.version, destination: destination, models: request.models,
+      source: own, given: found.version, destination: destination,
+      models: request.line ?? request.models, named: request.models,
       mappings: request.mappings, infersMapping: request.infersMapping
     ) { version in
       guard let configuration = found.configuration else { return nil }
@@ -61,11 +62,13 @@ package struct VersionChain: Sendable {
   /// - Parameters:
   ///   - given: The version among the models that stands for the source, and whose place is the store's;
   ///     nil for the first one of its hashes.
+  ///   - named: Further versions that mapping models may name.
   ///   - members: The entities of a version that the store would hold; nil for all.
   /// - Throws: `ModelError`.
   init?(
     source: ModelVersion, given: ModelVersion? = nil, destination: ModelVersion,
-    models: [ModelVersion], mappings: [MappingFile] = [], infersMapping: Bool = true,
+    models: [ModelVersion], named others: [ModelVersion] = [], mappings: [MappingFile] = [],
+    infersMapping: Bool = true,
     members: (ModelVersion) -> Set<EntityName>? = { _ in nil }
   ) throws {
     func hierarchy(_ version: ModelVersion) throws -> EntityHierarchy {
@@ -107,7 +110,8 @@ package struct VersionChain: Sendable {
     }
     let first = places.source.map { given ?? known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
-    let named = try NamedVersions(mappings.isEmpty ? [] : models + chain.map(\.version))
+    let named = try NamedVersions(
+      mappings.isEmpty ? [] : models + others + chain.map(\.version))
     var edges = ChainEdges(
       names: chain.map(\.version.name), hierarchies: chain.map(\.hierarchy), named: named,
       ends: try chain.map { named.end(try $0.version.hierarchy(), part: $0.hierarchy) },
@@ -271,7 +275,7 @@ private struct ChainEdges {
     if document.hasHashes { return true }
     let recorded = document.modelNames
     return [recorded.source, recorded.destination].allSatisfy {
-      $0.map(named.given.contains) ?? false
+      $0.map { !named.given.meant(by: $0).isEmpty } ?? false
     }
   }
 
@@ -307,9 +311,10 @@ private struct ChainEdges {
     guard !document.hasHashes else { return [] }
     let recorded = document.modelNames
     guard let from = recorded.source, let to = recorded.destination else { return neighbours }
-    func place(_ name: String) -> Int? {
-      ends.firstIndex { $0.names.contains(name) }
-        ?? ends.firstIndex { $0.alternatives.contains(name) }
+    func place(_ name: VersionName) -> Int? {
+      let meant = named.given.meant(by: name)
+      return ends.firstIndex { !$0.names.isDisjoint(with: meant) }
+        ?? ends.firstIndex { !$0.alternatives.isDisjoint(with: meant) }
     }
     guard let source = place(from), let destination = place(to), source < destination
     else { return [] }

@@ -7,7 +7,7 @@ import GodwitObjectModel
 /// every step of a chain.
 struct NamedVersions {
   private struct Version {
-    let name: String
+    let name: VersionName
     let hashes: [EntityName: VersionHash]
     /// Of the versions that it is the merger of.
     let parts: [[EntityName: VersionHash]]
@@ -18,21 +18,21 @@ struct NamedVersions {
     /// The model that mapping models are made for.
     let whole: EntityHierarchy
     /// The versions of its hashes, and of those of the parts that it was merged from.
-    let names: Set<String>
+    let names: Set<VersionName>
     /// Further versions in which the store's part of the model is the same: a store of one
     /// configuration may be of any of them.
-    let alternatives: Set<String>
+    let alternatives: Set<VersionName>
   }
 
-  let given: Set<String>
+  let given: Set<VersionName>
   private let versions: [Version]
 
   /// - Throws: `ModelError`.
   init(_ versions: [ModelVersion]) throws {
-    given = Set(versions.map(\.name))
+    given = Set(versions.map { VersionName($0) })
     self.versions = try versions.map { version in
       Version(
-        name: version.name, hashes: try version.hierarchy().versionHashes,
+        name: VersionName(version), hashes: try version.hierarchy().versionHashes,
         parts: try version.parts.map { try $0.hierarchy().versionHashes })
     }
   }
@@ -50,7 +50,7 @@ struct NamedVersions {
     return End(whole: whole, names: own, alternatives: alike.subtracting(own))
   }
 
-  private func names(where isSame: ([EntityName: VersionHash]) -> Bool) -> Set<String> {
+  private func names(where isSame: ([EntityName: VersionHash]) -> Bool) -> Set<VersionName> {
     let found = versions.filter { isSame($0.hashes) }
     let parts = found.flatMap(\.parts)
     // Versions that differ in what no hash covers may bear several names.
@@ -68,7 +68,7 @@ struct NamedVersions {
     among files: [MappingFile], from source: End, to destination: End, isInChain: Bool
   ) -> MappingChoice {
     func choice(
-      _ names: Set<String>, _ namesDecide: (MappingDocument) -> Bool
+      _ names: Set<VersionName>, _ namesDecide: (MappingDocument) -> Bool
     ) -> MappingChoice {
       MappingChoice(
         among: files.map { ($0.file, $0.document) }, source: source.whole,
@@ -89,10 +89,12 @@ struct NamedVersions {
   /// Whether both versions that a file names are at hand, with the entities and hashes that it says.
   private func fitsItsNames(_ document: MappingDocument) -> Bool {
     func fits(
-      _ name: String?, _ end: (MappingDocument.Entry) -> (entity: EntityName?, hash: VersionHash?)
+      _ name: VersionName?,
+      _ end: (MappingDocument.Entry) -> (entity: EntityName?, hash: VersionHash?)
     ) -> Bool {
-      versions.contains { version in
-        version.name == name
+      let meant = name.map { given.meant(by: $0) } ?? []
+      return versions.contains { version in
+        meant.contains(version.name)
           && document.entityMappings.allSatisfy { entry in
             guard let entity = end(entry).entity else { return true }
             guard let actual = version.hashes[entity] else { return false }

@@ -1,0 +1,60 @@
+import GodwitObjectModel
+
+/// What a version is called. Xcode calls the versions of every bundle alike, `Model` and `Model 2`, so
+/// that the bundle belongs to it.
+package struct VersionName: Sendable, Hashable {
+  /// `Shop` of `Shop.xcdatamodeld` and of `Shop.momd`; nil where it is not known.
+  package var bundle: String?
+  /// The version's own name.
+  package var name: String
+
+  /// Puts a name together.
+  package init(_ name: String, bundle: String? = nil) {
+    self.name = name
+    self.bundle = bundle
+  }
+
+  /// What a version is called that was read.
+  package init(_ version: ModelVersion) {
+    self.init(version.name, bundle: version.bundleName)
+  }
+
+  /// What a mapping model calls a version: `Shop 2` of `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`, and
+  /// of `Shop.xcdatamodeld:Shop 2`. Nil for a bundle alone, which names no version.
+  package init?(path: String) {
+    let bundles = [".xcdatamodeld", ".momd"]
+    var steps = path.split(separator: "/")
+    if steps.last == "contents" { steps.removeLast() }
+    guard let last = steps.popLast() else { return nil }
+    for bundle in bundles {
+      if last.hasSuffix(bundle) { return nil }
+      if let range = last.firstRange(of: bundle + ":") {
+        self.init(
+          String(last[range.upperBound...]), bundle: String(last[..<range.lowerBound]))
+        return
+      }
+    }
+    let folder = steps.last.flatMap { step in
+      bundles.first { step.hasSuffix($0) }.map { String(step.dropLast($0.count)) }
+    }
+    // No other point ends a name: versions are called `Shop 1.2`, too.
+    let ending = [".xcdatamodel", ".mom", ".omo", ".xml"].first {
+      last.hasSuffix($0) && last.count > $0.count
+    }
+    self.init(String(last.dropLast(ending?.count ?? 0)), bundle: folder)
+  }
+}
+
+extension Set<VersionName> {
+  /// Those that a mapping model means by a name: of the bundle that it names, else of none that is known.
+  /// Where there is neither, its bundle may have been called otherwise, and those of any are meant.
+  package func meant(by recorded: VersionName) -> Set<VersionName> {
+    let alike = filter { $0.name == recorded.name }
+    guard let bundle = recorded.bundle else { return alike }
+    for known in [bundle, nil] {
+      let found = alike.filter { $0.bundle == known }
+      if !found.isEmpty { return found }
+    }
+    return alike
+  }
+}
