@@ -58,9 +58,10 @@ struct PipelineArguments: ParsableArguments {
 /// How times are written for people: `2026-11-21 01:02:03`, in UTC.
 enum Clock {
   static func text(_ seconds: Double) -> String {
-    var whole = time_t(seconds)
+    var whole = time_t(Int64(nearest: seconds))
     var parts = tm()
-    gmtime_r(&whole, &parts)
+    // A file may have a time in no year that has a number.
+    guard gmtime_r(&whole, &parts) != nil else { return "-" }
     func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
     return "\(Int(parts.tm_year) + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) "
       + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"

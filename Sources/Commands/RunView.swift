@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitReport
 import SystemPackage
@@ -32,7 +33,7 @@ struct RunView {
     switch event {
     case .found(let found):
       self.found = found.stores
-      work = found.bytes + Int64(found.stores) * Self.bytesOfStore
+      work = found.bytes.added(Int64(found.stores) * Self.bytesOfStore)
     case .store(let store, let event):
       let stage = event.event == .stage ? event.stage : nil
       let path = store.path
@@ -47,14 +48,14 @@ struct RunView {
         found += 1
         return
       }
-      let cost = store.bytes + Self.bytesOfStore
+      let cost = store.bytes.added(Self.bytesOfStore)
       guard result.seconds != nil, result.verdict != .sameModel else {
-        work -= cost
+        work = max(0, work.added(-cost))
         return
       }
-      workDone += cost
-      bytes += store.bytes
-      rows += result.rows ?? 0
+      workDone = workDone.added(cost)
+      bytes = bytes.added(store.bytes)
+      rows = rows.added(result.rows ?? 0)
     case .later(let store, _): inFlight[store.path] = nil
     case .progress(let progress): self.progress = progress
     case .wave, .note, .warning, .submitted: break
@@ -71,7 +72,7 @@ struct RunView {
   var share: Double? {
     guard work > 0 else { return nil }
     let underWay = inFlight.values.reduce(0.0) {
-      $0 + Double($1.bytes + Self.bytesOfStore) * (Self.shares[$1.stage] ?? 0)
+      $0 + Double($1.bytes.added(Self.bytesOfStore)) * (Self.shares[$1.stage] ?? 0)
     }
     return min(1, (Double(workDone) + underWay) / Double(work))
   }
@@ -107,8 +108,8 @@ struct RunView {
     let seconds = (now - start).inSeconds
     if seconds > 1, workDone > 0 {
       // A plan moves no row.
-      if rows > 0 { line += ", \(grouped(Int64(Double(rows) / seconds))) rows/s" }
-      line += ", \(ByteSize.text(Int64(Double(bytes) / seconds)))/s"
+      if rows > 0 { line += ", \(grouped(Int64(nearest: Double(rows) / seconds))) rows/s" }
+      line += ", \(ByteSize.text(Int64(nearest: Double(bytes) / seconds)))/s"
     }
     if let held = progress?.held {
       line += held == "load" ? ", waiting for the load to fall" : ", paused"

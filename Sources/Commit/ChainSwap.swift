@@ -14,6 +14,10 @@ extension StoreSwap {
   @discardableResult
   package func commit(chain finished: StoreFiles, obsolete: [String]) throws -> CommitJournal {
     let path = try assemblyPath()
+    let isLink = path.parent == run.path
+    try checkSpace(
+      assembledBytes: bytes(in: finished.externalDataFolder)
+        .added(isLink ? 0 : FileMark(finished.store)?.size ?? 0))
     try DurableFile.removeIfPresent(path)
     try DurableFile.removeUnfinished([path])
     // The link is the file itself on one volume, and a copy elsewhere.

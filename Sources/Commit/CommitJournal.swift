@@ -52,6 +52,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   /// The file that was assembled, on the same volume.
   package var assembled: String
   package var assembledMark: FileMark
+  /// `FileDigest` of that file. A disk changes bytes without a trace in the mark.
+  package var assembledDigest: String?
 
   /// The source's main file and, where there are any, its WAL and rollback journal. Nil for
   /// ``Kind/publish``.
@@ -65,6 +67,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var settledSource: String?
   /// Of ``settledSource``, as it was read. Another file of that name is not used.
   var settledMark: FileMark?
+  /// `FileDigest` of it.
+  var settledDigest: String?
   /// The clone of ``settledSource`` beside the store, once made.
   package var clone: FileMark?
 
@@ -98,6 +102,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
     /// Where it waits, on the same volume.
     package var path: String
     package var mark: FileMark
+    /// `FileDigest` of it.
+    package var digest: String?
   }
 
   /// Of ``Kind/restore``: the backup's own logs. ``settledSource`` is then a copy of the backup with

@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import SystemPackage
@@ -56,11 +57,21 @@ extension CommitSteps {
   }
 
   /// The clone has neither the store's name nor its own: it is still to be made, or somebody took
-  /// it away. Without it the WAL must stay.
+  /// it away. Without it the WAL must stay. One that an earlier process made, and that has not got the store's name
+  /// yet, is made again: a disk may have changed it.
   func needsClone(_ journal: CommitJournal) throws -> Bool {
     guard journal.settledSource != nil else { return false }
     guard let clone = journal.clone else { return true }
-    return try FileMark(journal.storePath) != clone && FileMark(journal.clonePath) != clone
+    let store = try FileMark(journal.storePath)
+    if mayHaveUnfinished, store == journal.main { return true }
+    return try store != clone && FileMark(journal.clonePath) != clone
+  }
+
+  /// Whether the clone's source is as it was read.
+  private func isSettledWhole(_ journal: CommitJournal) throws -> Bool {
+    let path = FilePath(journal.settledSource ?? "")
+    guard try FileMark(path) == journal.settledMark else { return false }
+    return try journal.settledDigest == nil || FileDigest.text(of: path) == journal.settledDigest
   }
 
   /// False where the assembled file is gone and the store is neither the source nor a clone of it: the
@@ -83,7 +94,7 @@ extension CommitSteps {
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
     if try isInPlace(journal) { return true }
     guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark,
-      try journal.kind == .restore || isSound(FilePath(journal.assembled))
+      try isAssembledWhole(journal)
     else {
       try demandStore(of: journal)
       return false
@@ -94,19 +105,27 @@ extension CommitSteps {
     case .replace, .restore:
       try demandStore(of: journal)
       guard try journal.isOfCopy != true || hasRestoredLogs(journal) else { return false }
-      if try needsClone(journal)
-        && FileMark(FilePath(journal.settledSource ?? "")) != journal.settledMark
-      {
-        return false
-      }
+      if try needsClone(journal) && !isSettledWhole(journal) { return false }
       return try isSourceUnchanged(journal)
     }
   }
 
-  /// Each log waits, or is where it goes.
+  /// Whether the assembled file is what was verified, or what a rollback has copied: since then a disk may have
+  /// changed bytes.
+  private func isAssembledWhole(_ journal: CommitJournal) throws -> Bool {
+    let path = FilePath(journal.assembled)
+    if let digest = journal.assembledDigest { return try FileDigest.text(of: path) == digest }
+    return try journal.kind == .restore || isSound(path)
+  }
+
+  /// Each log waits as it was copied, or is where it goes.
   private func hasRestoredLogs(_ journal: CommitJournal) throws -> Bool {
     try journal.restoredLogs.allSatisfy { log, place in
-      try FileMark(FilePath(log.path)) == log.mark || FileMark(place) == log.mark
+      let path = FilePath(log.path)
+      if try FileMark(path) == log.mark {
+        return try log.digest == nil || FileDigest.text(of: path) == log.digest
+      }
+      return try FileMark(place) == log.mark
     }
   }
 

@@ -1,3 +1,4 @@
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitSQLite
@@ -88,6 +89,18 @@ extension CommitSteps {
       && FileMark(journal.clonePath)?.isSameFile(as: clone) != true
   }
 
+  /// Whether what was put in place is whole. Nobody has written to it where its mark is the same, and every byte
+  /// counts; what an application has written, only SQLite can judge.
+  private func isWholeInPlace(_ journal: CommitJournal) throws -> Bool {
+    if let digest = journal.assembledDigest,
+      try FileMark(journal.storePath) == journal.assembledMark,
+      try FileDigest.text(of: journal.storePath) != digest
+    {
+      return false
+    }
+    return try isSound(journal.files)
+  }
+
   /// Whether an earlier process put something in place that is whole still: whoever says that a store is
   /// migrated means what is there.
   ///
@@ -97,7 +110,7 @@ extension CommitSteps {
     guard journal.kind != .restore,
       try FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true,
       // Who has it open may be in the middle of writing.
-      try !(journal.isReplacement && isOpen(journal.storePath)) && !isSound(journal.files)
+      try !(journal.isReplacement && isOpen(journal.storePath)) && !isWholeInPlace(journal)
     else { return }
     throw CommitError.damagedInPlace(
       store: journal.storePath, backup: journal.isReplacement ? journal.backup.store : nil)

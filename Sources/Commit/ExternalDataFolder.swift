@@ -115,8 +115,22 @@ package enum ExternalDataFolder {
         memcmp(one, other, count) == 0
       else { return false }
       offset += Int64(count)
+      // A log may be a hole of many TiB.
+      if count == one.count, isZero(one) {
+        offset = min(
+          left.nextData(from: offset, size: first.size),
+          right.nextData(from: offset, size: first.size))
+      }
     }
     return true
+  }
+
+  private static func isZero(_ bytes: [UInt8]) -> Bool {
+    bytes[0] == 0
+      && bytes.withUnsafeBytes { bytes in
+        bytes.count == 1
+          || bytes.baseAddress.map { memcmp($0, $0 + 1, bytes.count - 1) == 0 } ?? true
+      }
   }
 
   private static func fill(

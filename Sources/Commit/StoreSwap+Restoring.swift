@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import SystemPackage
@@ -41,7 +42,7 @@ extension StoreSwap {
     swap.leases = leases
     // The assembled file, and with logs a copy without them and a clone of that.
     let copies: Int64 = logs.isEmpty || isOfCopy ? 1 : 3
-    let needed = copies * main + logs.reduce(0) { $0 + $1.size }
+    let needed = ([copies.times(main)] + logs.map(\.size)).total
     try swap.checkSpace(assembledBytes: needed)
     return try tellingSpace {
       if !logs.isEmpty, !isOfCopy {
@@ -55,7 +56,7 @@ extension StoreSwap {
       guard try ExternalDataFolder.areEqual(backup.store, assembled) else {
         throw CommitError.incompleteBackup(path: assembled)
       }
-      return try swap.restore(
+      return try swap.knowing(assembled).restore(
         backup, assembled, obsolete: isOfCopy ? [] : swap.obsoleteExternalData(backup),
         lostByCopy: isOfCopy ? lost : nil)
     }
@@ -104,7 +105,8 @@ extension StoreSwap {
     guard let mark = try FileMark(path), try ExternalDataFolder.areEqual(log, path) else {
       throw CommitError.incompleteBackup(path: path)
     }
-    return CommitJournal.Log(path: path.string, mark: mark)
+    return CommitJournal.Log(
+      path: path.string, mark: mark, digest: try FileDigest.text(of: path))
   }
 
   /// Brings a restoration that was cut off to its end, forward or back, as

@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
@@ -34,6 +35,10 @@ package struct StoreSwap: Sendable {
   package var leases: [LeaseToken] = []
   /// The file that was verified; nil where it is not known. Another of that name is not published.
   package var verified: FileMark?
+  /// `FileDigest` of that file, where it is known.
+  package var digest: String?
+  /// Likewise of the private clone of the source, where one takes the source's place first.
+  private var settledDigest: String?
 
   /// - Parameter name: The run's name, which becomes a part of file names.
   package init(plan: MigrationPlan, run: RunDirectory, name: String, isStoreOffline: Bool = false) {
@@ -80,16 +85,17 @@ extension StoreSwap {
   ///
   /// - Parameter assembledBytes: Bytes expected of the destination's file.
   package func checkSpace(assembledBytes: Int64) throws {
-    var needed = assembledBytes
+    var parts = [assembledBytes, try bytes(in: run.external), Self.spareBytes]
     if isInPlace {
-      // The backup, whose external data is made of links, and the clone.
-      needed += ends.sourceIdentity.size + ends.sourceIdentity.walSize
-      if ends.sourceIdentity.hasPendingChanges { needed += ends.sourceIdentity.size }
+      // The backup, whose logs are copied whole, whatever is committed in them, and whose external data
+      // is made of links; and the clone.
+      parts.append(ends.sourceIdentity.size)
+      parts += try [source.wal, source.journal].map { try FileMark($0)?.size ?? 0 }
+      if ends.sourceIdentity.hasPendingChanges { parts.append(ends.sourceIdentity.size) }
     } else {
-      needed += try bytes(in: FilePath(ends.externalDataPath))
+      parts.append(try bytes(in: FilePath(ends.externalDataPath)))
     }
-    needed += try bytes(in: run.external)
-    needed += Self.spareBytes
+    let needed = parts.total
     let free = Int64(try DurableFile.freeBytes(at: destination.parent))
     if free < needed {
       throw CommitError.notEnoughSpace(
@@ -97,10 +103,9 @@ extension StoreSwap {
     }
   }
 
-  private func bytes(in folder: FilePath) throws -> Int64 {
-    try ExternalDataFolder.names(in: folder).reduce(0) {
-      try $0 + (FileMark(folder.appending($1))?.size ?? 0)
-    }
+  func bytes(in folder: FilePath) throws -> Int64 {
+    try ExternalDataFolder.names(in: folder).map { try FileMark(folder.appending($0))?.size ?? 0 }
+      .total
   }
 
   /// Publishes the assembled file, or lets it take the source's place: whichever the plan says.
@@ -117,12 +122,25 @@ extension StoreSwap {
     _ assembled: FilePath, external: FilePath?, obsolete: [String]?
   ) throws -> CommitJournal {
     try tellingSpace {
+      let swap = try knowing(assembled)
       if isInPlace {
-        try replace(with: assembled, external: external, obsolete: obsolete)
+        return try swap.replace(with: assembled, external: external, obsolete: obsolete)
       } else {
-        try publish(assembled, external: external)
+        return try swap.publish(assembled, external: external)
       }
     }
+  }
+
+  /// With the digests of what is to get the store's name, read before anybody is kept out of the source.
+  func knowing(_ assembled: FilePath) throws -> StoreSwap {
+    var swap = self
+    if digest == nil, try FileMark(assembled) != nil {
+      swap.digest = try FileDigest.text(of: assembled)
+    }
+    if isInPlace, ends.readPath != ends.sourcePath {
+      swap.settledDigest = try FileDigest.text(of: FilePath(ends.readPath))
+    }
+    return swap
   }
 
   /// Puts the assembled file where there was nothing.
@@ -215,6 +233,7 @@ extension StoreSwap {
     if ends.readPath != ends.sourcePath {
       journal.settledSource = ends.readPath
       journal.settledMark = try FileMark(FilePath(ends.readPath))
+      journal.settledDigest = settledDigest
     }
     for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
     where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
@@ -233,7 +252,7 @@ extension StoreSwap {
     }
     var journal = CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
-      assembled: assembled.string, assembledMark: mark)
+      assembled: assembled.string, assembledMark: mark, assembledDigest: digest)
     // Beside the source, what somebody makes is their own.
     if journal.isReplacement { journal.lostOwner = lost.owner }
     journal.lostGroup = lost.group

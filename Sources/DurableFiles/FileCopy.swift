@@ -116,6 +116,21 @@ private func copyBytes(
   }
 }
 
+extension FileDescriptor {
+  /// Where the next bytes are that are no hole, from an offset on; the size where there are none, and the offset
+  /// itself where the file system does not tell.
+  package func nextData(from offset: Int64, size: Int64) -> Int64 {
+    guard offset < size else { return size }
+    let start = seekData(rawValue, offset)
+    if start < 0 { return errno == ENXIO ? size : offset }
+    return min(start, size)
+  }
+}
+
+private func seekData(_ descriptor: Int32, _ offset: Int64) -> Int64 {
+  Int64(lseek(descriptor, off_t(offset), linux_seek_data))
+}
+
 private func copyRange(
   _ range: Range<Int64>, from input: FileDescriptor, _ source: FilePath,
   to output: FileDescriptor, _ destination: FilePath

@@ -116,7 +116,7 @@ extension Lease {
       return false
     }
     let age =
-      Double(now.tv_sec - status.st_mtim.tv_sec)
+      Double(now.tv_sec) - Double(status.st_mtim.tv_sec)
       + Double(now.tv_nsec - status.st_mtim.tv_nsec) / 1e9
     return age > seconds
   }

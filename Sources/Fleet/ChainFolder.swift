@@ -1,8 +1,10 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitCommit
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitPlanning
 import SystemPackage
 
 /// The part of a run directory that a run of several steps has: everything but the commit.
@@ -17,7 +19,7 @@ struct ChainFolder {
   let directory: RunDirectory
 
   private var identityFile: FilePath { directory.path.appending("chain.json") }
-  private var steps: FilePath { directory.path.appending("steps") }
+  var steps: FilePath { directory.path.appending("steps") }
 
   private func folder(of step: Int) -> FilePath { steps.appending("\(step + 1)") }
   private func doneFile(of step: Int) -> FilePath { folder(of: step).appending("done.json") }
@@ -37,6 +39,10 @@ struct ChainFolder {
     var fingerprint: String
     /// Of the store that the step wrote.
     var identity: StoreIdentity
+    /// `FileDigest` of its main file. A disk changes bytes without a trace in the identity.
+    var storeDigest: String
+    /// `FileDigest` of the table of object URIs, where there is one.
+    var uriDigest: String?
     /// The chain's source, as the first step read it.
     var ends: CommitEnds
     /// External data of the chain's source that no row refers to any more, of all steps so far.
@@ -44,13 +50,21 @@ struct ChainFolder {
     var result: MigrationResult
   }
 
-  /// What a file of this run holds; nil where it is missing or nothing of the kind.
+  /// What a file of this run holds; nil where it is missing or not as it was written.
   private static func decoded<Content: Decodable>(
     _: Content.Type, _ path: FilePath
   ) throws -> Content? {
     let bytes = try RegularFile.bytesIfPresent(
       of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
-    return bytes.flatMap { try? JSONDecoder().decode(Content.self, from: Data($0)) }
+    return bytes.flatMap {
+      try? JSONDecoder().decode(Content.self, from: Data(SealedJSON.opened($0)))
+    }
+  }
+
+  private static func write(_ content: some Encodable, to path: FilePath) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    try DurableFile.write(SealedJSON.sealed([UInt8](try encoder.encode(content))), to: path)
   }
 
   private struct Identity: Codable { var fingerprint: String }
@@ -65,8 +79,7 @@ struct ChainFolder {
     }
     let hadSteps = try DurableFile.exists(steps)
     try discard()
-    let bytes = [UInt8](try JSONEncoder().encode(Identity(fingerprint: fingerprint)))
-    try DurableFile.write(bytes, to: identityFile)
+    try Self.write(Identity(fingerprint: fingerprint), to: identityFile)
     return hadSteps
   }
 
@@ -76,23 +89,44 @@ struct ChainFolder {
     try DurableFile.removeIfPresent(identityFile)
   }
 
-  /// The last finished step whose store is as it was written.
+  /// The last finished step whose store is as an earlier process wrote it, to the last byte.
   ///
-  /// - Parameter needsURIs: A table of object URIs is wanted: a step without one does not count.
+  /// - Parameters:
+  ///   - needsURIs: A table of object URIs is wanted: a step without one does not count.
+  ///   - damaged: Called with a file that is not as it was written, although nobody wrote to it. Its step does not
+  ///     count.
   func lastDone(
-    of count: Int, _ fingerprint: String, store source: FilePath, needsURIs: Bool = false
+    of count: Int, _ fingerprint: String, store source: FilePath, needsURIs: Bool = false,
+    damaged: (FilePath) -> Void
   ) throws -> (step: Int, done: Done)? {
     for step in (0..<count).reversed() {
-      guard let done = try Self.decoded(Done.self, doneFile(of: step)),
+      let found = try Self.decoded(Done.self, doneFile(of: step))
+      if found == nil, try DurableFile.exists(doneFile(of: step)) { damaged(doneFile(of: step)) }
+      guard let done = found,
         done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity,
         try !needsURIs || DurableFile.exists(uris(of: step)),
         // The commit needs the clone of a source with a WAL.
         try FileKind(at: FilePath(done.ends.readPath)) == .regular,
         isOf(source, done.ends)
       else { continue }
+      if let path = try damage(of: step, done, needsURIs: needsURIs) {
+        damaged(path)
+        continue
+      }
       return (step, done)
     }
     return nil
+  }
+
+  private func damage(of step: Int, _ done: Done, needsURIs: Bool) throws -> FilePath? {
+    let store = store(of: step).store
+    if try FileDigest.text(of: store) != done.storeDigest { return store }
+    return try needsURIs && !holdsURIs(of: step, done) ? uris(of: step) : nil
+  }
+
+  /// Whether the table of object URIs is as the step wrote it.
+  func holdsURIs(of step: Int, _ done: Done) throws -> Bool {
+    try FileDigest.text(of: uris(of: step)) == done.uriDigest
   }
 
   /// Whether the ends that a file names are those of the store: nothing else is to be replaced.
@@ -124,12 +158,19 @@ struct ChainFolder {
   }
 
   func finish(_ step: Int, _ done: Done) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try DurableFile.write([UInt8](try encoder.encode(done)), to: doneFile(of: step))
+    try Self.write(done, to: doneFile(of: step))
     // Disk space for two stores is enough for a chain of any length.
     if step > 0 { try removeStep(step - 1) }
     if step > 1 { try run(of: step).remove() }
+  }
+
+  /// Removes what the last step wrote, once that is published: it is the same file under a second name, and two names
+  /// of one database have two logs. Source: https://sqlite.org/howtocorrupt.html §2.5.
+  func removePublished() throws {
+    guard try FileKind(at: steps) == .folder else { return }
+    for number in try DurableFile.names(in: steps).compactMap({ Int($0) }) {
+      try remove(store(of: number - 1))
+    }
   }
 
   private func removeStep(_ step: Int) throws {

@@ -2,6 +2,7 @@ import Foundation
 import GodwitBarriers
 import GodwitCheckpoints
 import GodwitCommit
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
@@ -24,7 +25,11 @@ extension ChainRun {
     }
     let count = route.steps.count
     var last = try folder.lastDone(
-      of: count, fingerprint, store: request.store, needsURIs: run.settings.uriTable != nil)
+      of: count, fingerprint, store: request.store, needsURIs: run.settings.uriTable != nil
+    ) { path in
+      notes.append(
+        "\(path) is not as an earlier run wrote it: look at the disk. Steps are made again.")
+    }
     if let ends = last?.done.ends, ends.readPath != ends.sourcePath {
       // The commit uses the clone that the first step has read, in an earlier process perhaps.
       try await onOwnThread { [folder, request] in
@@ -175,10 +180,28 @@ extension ChainRun {
       }
     result.stages = (earlier?.result.stages ?? []) + (result.stages ?? [])
     if let earlier { result.sourceUUID = earlier.result.sourceUUID }
-    let done = ChainFolder.Done(
-      fingerprint: fingerprint, identity: try written.identity(),
-      ends: earlier?.ends ?? CommitEnds(plan), obsolete: (earlier?.obsolete ?? []) + obsolete,
-      result: result)
+    // What the step's own commit has published.
+    return try await finish(
+      step, fingerprint, digest: result.digest, earlier?.ends ?? CommitEnds(plan),
+      obsolete: (earlier?.obsolete ?? []) + obsolete, result)
+  }
+
+  /// Writes down that a step is finished.
+  ///
+  /// - Parameter digest: Of the store that it wrote; nil to find out.
+  func finish(
+    _ step: Int, _ fingerprint: String, digest: String?, _ ends: CommitEnds, obsolete: [String],
+    _ result: MigrationResult
+  ) async throws -> StepResult {
+    let (folder, hasURIs) = (folder, run.settings.uriTable != nil)
+    let done = try await onOwnThread {
+      let written = folder.store(of: step)
+      return ChainFolder.Done(
+        fingerprint: fingerprint, identity: try written.identity(),
+        storeDigest: try digest ?? written.fileDigest(),
+        uriDigest: try hasURIs ? FileDigest.text(of: folder.uris(of: step)) : nil, ends: ends,
+        obsolete: obsolete, result: result)
+    }
     try folder.finish(step, done)
     return StepResult(result: result, done: done)
   }
@@ -218,6 +241,7 @@ extension ChainRun {
     var swap = StoreSwap(
       chain: ends, run: directory, name: name, isStoreOffline: request.isStoreOffline)
     swap.leases = leases
+    swap.digest = done.storeDigest
     return swap
   }
 

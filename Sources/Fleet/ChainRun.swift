@@ -102,6 +102,7 @@ struct ChainRun {
       try RunFolder(directory: directory).removeAssembled(for: run.request)
     }
     if run.settings.keepsState {
+      if result.verdict == .migrated { try folder.removePublished() }
       try DurableFile.removeIfPresent(directory.journal)
     } else {
       try directory.remove()

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCommit
-import GodwitPlanning
+import GodwitDurableFiles
+import GodwitPersistentStore
 import SystemPackage
 
 /// Free space, looked at before the first row is read.
@@ -13,10 +14,16 @@ enum DiskSpace {
   static func needed(sourceBytes: Int64, externalBytes: Int64, isInPlace: Bool) -> Int64 {
     let (store, isLarge) = sourceBytes.multipliedReportingOverflow(by: isInPlace ? 32 : 22)
     guard !isLarge else { return .max }
-    return [externalBytes, StoreSwap.spareBytes].reduce(store / 10) { sum, bytes in
-      let (sum, isLarge) = sum.addingReportingOverflow(bytes)
-      return isLarge ? .max : sum
-    }
+    return [store / 10, externalBytes, StoreSwap.spareBytes].total
+  }
+
+  /// Likewise, of a store as it was read. In place its logs are kept whole, whatever is committed in them.
+  static func needed(of files: StoreFiles, _ identity: StoreIdentity, isInPlace: Bool) -> Int64 {
+    let logs = isInPlace ? [size(of: files.wal), size(of: files.journal)].total : 0
+    return needed(
+      sourceBytes: identity.bytes,
+      externalBytes: size(of: files.externalDataFolder).added(max(0, logs - identity.walSize)),
+      isInPlace: isInPlace)
   }
 
   /// Bytes that a process without privileges may still write; nil where nobody says.
@@ -49,7 +56,7 @@ enum DiskSpace {
       guard file.withPlatformString({ lstat($0, &status) }) == 0,
         status.st_mode & S_IFMT == S_IFREG
       else { continue }
-      bytes += Int64(status.st_size)
+      bytes = bytes.added(Int64(status.st_size))
     }
     return bytes
   }

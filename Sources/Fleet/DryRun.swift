@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -96,9 +97,7 @@ package struct DryRun: Sendable {
       let place = (request.output ?? request.store).removingLastComponent()
       result.verdict = .migrated
       let needed = DiskSpace.needed(
-        sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
-        externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)),
-        isInPlace: request.output == nil)
+        of: StoreFiles(request.store), plan.sourceIdentity, isInPlace: request.output == nil)
       result.take(plan, diskBytes: needed, withTables: true)
       if let end {
         result.destination = end.destination

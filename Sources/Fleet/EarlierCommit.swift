@@ -58,9 +58,9 @@ extension MigrationResult {
     finalIdentity = identity.name
   }
 
-  /// Looks at the backup, and reads its digests and those of what a commit has left. The latter is nil where an application
-  /// has written to the store that was replaced by now: it would pass for what the commit left, and a
-  /// rollback would lose the write.
+  /// Looks at the backup, and reads its digests and, where the commit's journal had none, that of what it has left. The
+  /// latter is nil where an application has written to the store that was replaced by now: it would pass for what
+  /// the commit left, and a rollback would lose the write.
   ///
   /// - Throws: `StoreError` where a store that was replaced cannot be read for the moment: a rollback would
   ///   refuse it for ever. `DurabilityError` where the backup cannot be looked at: nobody would find it again.
@@ -71,6 +71,7 @@ extension MigrationResult {
       backupContent = try? files.whileReachable { try files.contentDigest() }
     }
     guard backup == nil || finalIdentity != nil else { return digest = nil }
+    guard digest == nil else { return }
     let identity = finalIdentity
     do {
       digest = try destination.whileReachable {
@@ -96,6 +97,7 @@ extension MigrationResult {
     reasons = []
     output = (request.output ?? request.store).string
     backup = try keptBackup(of: journal)
+    digest = journal.assembledDigest
     notes += journal.notes
     lostRights = journal.lostRights
   }
@@ -153,8 +155,15 @@ extension StoreRun {
     result.sourceIdentity = done.ends.sourceIdentity.name
     (result.findings, result.stages) = (done.result.findings, done.result.stages)
     if let path = settings.uriTable {
-      if try DurableFile.exists(ChainFolder(directory: directory).uris(of: step)) {
-        result.uriTable = try await ChainRun(self).publishURIs(of: step, done)
+      let folder = ChainFolder(directory: directory)
+      let table = folder.uris(of: step)
+      if try DurableFile.exists(table) {
+        if try await onOwnThread({ try folder.holdsURIs(of: step, done) }) {
+          result.uriTable = try await ChainRun(self).publishURIs(of: step, done)
+        } else {
+          result.notes.append(
+            "\(path) is not written: \(table) is not as an earlier run wrote it.")
+        }
       } else {
         result.notes.append(
           "\(path) is not written: no table of object URIs was asked for while the steps were done."

@@ -29,7 +29,7 @@ struct KeptBackup: Codable, Sendable, Equatable {
       journal.main.map(file) ?? BackupMark.File(inode: 0, size: 0, seconds: 0, nanoseconds: 0)
     path = journal.backup.store.string
     marks = BackupMark(main: main, wal: logs[0], journal: logs[1])
-    bytes = main.size + logs.reduce(0) { $0 + ($1?.size ?? 0) }
+    bytes = ([main.size] + logs.compactMap { $0?.size }).total
     isMissing = true
   }
 

@@ -13,7 +13,7 @@ struct PlanFile {
 
   /// The plan of an earlier run; nil when there is none.
   ///
-  /// - Throws: Whatever makes it unreadable, `StoredPlanError` where it is not as it was written; the checkpoints
+  /// - Throws: Whatever makes it unreadable, `SealedJSONError` where it is not as it was written; the checkpoints
   ///   beside it are then of no use.
   func read() throws -> MigrationPlan? {
     try RegularFile.bytesIfPresent(of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
@@ -143,8 +143,7 @@ extension MigrationPlan {
       let source = mapped?.mappings[index].source
       entities[source] = max(entities[source] ?? 0, taken)
     }
-    return min(
-      entities.values.reduce(bytes, +), sourceIdentity.size + sourceIdentity.walSize)
+    return min(entities.values.reduce(bytes, +), sourceIdentity.bytes)
   }
 
   /// Bytes of rows that a unit reads from the source. With mapping models, what units of tables and of pairs

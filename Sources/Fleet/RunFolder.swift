@@ -129,22 +129,27 @@ struct RunFolder {
       + digits(Int(parts.tm_min), 2) + digits(Int(parts.tm_sec), 2) + "-" + digits(thousandths, 3)
   }
 
-  private var resultFile: FilePath { directory.path.appending("result.json") }
+  var resultFile: FilePath { directory.path.appending("result.json") }
 
   /// Keeps what is known of a store that is about to be committed: plan and checkpoints would not tell all
   /// of it again, such as what was set aside. Of a small store no power cut is survived: the commit is finished
-  /// without it, and less is said.
+  /// without it, and a note says so.
   func keep(_ result: MigrationResult) throws {
     let end = StoreEnd(result)
     try DurableFile.write(
-      Array(JSONLine.text(of: end).utf8), to: resultFile, surviving: directory.durability)
+      SealedJSON.sealed(Array(JSONLine.text(of: end).utf8)), to: resultFile,
+      surviving: directory.durability)
   }
 
-  /// What an earlier run kept; nil where there is nothing that can be used.
+  /// What an earlier run kept; nil where there is nothing.
+  ///
+  /// - Throws: `SealedJSONError` or `DecodingError` where nothing of it can be used.
   func keptResult() throws -> MigrationResult? {
     let bytes = try RegularFile.bytesIfPresent(
       of: resultFile, limit: RunDirectory.largestFileBytes, isPrivate: true)
-    return bytes.flatMap { try? JSONDecoder().decode(StoreEnd.self, from: Data($0)) }?.whole
+    return try bytes.map {
+      try JSONDecoder().decode(StoreEnd.self, from: Data(try SealedJSON.opened($0))).whole
+    }
   }
 
   /// Removes the checkpoints of a stage, so that all of it is done again.

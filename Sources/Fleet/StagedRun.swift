@@ -75,11 +75,9 @@ extension ChainRun {
       result.uriTable = MigrationResult.URITable(path: own.string, pairs: pairs)
       try await joinURIs(of: step, &result)
     }
-    let done = ChainFolder.Done(
-      fingerprint: fingerprint, identity: try written.identity(), ends: ends,
-      obsolete: (earlier?.obsolete ?? []) + outcome.obsolete, result: result)
-    try folder.finish(step, done)
-    return StepResult(result: result, done: done)
+    return try await finish(
+      step, fingerprint, digest: nil, ends, obsolete: (earlier?.obsolete ?? []) + outcome.obsolete,
+      result)
   }
 
   /// Nothing has looked at the run's own store before a handler that comes first.
@@ -126,9 +124,8 @@ extension ChainRun {
     try store.connection.close()
     try DiskSpace.check(
       DiskSpace.needed(
-        sourceBytes: store.identity.size + store.identity.walSize,
-        externalBytes: DiskSpace.size(of: FilePath(ends.externalDataPath)),
-        isInPlace: request.output == nil), at: directory.path)
+        of: StoreFiles(request.store), store.identity, isInPlace: request.output == nil),
+      at: directory.path)
     try StageStore.copy(
       store.readPath, externalData: FilePath(ends.externalDataPath), to: folder.store(of: step))
     // Somebody may have written to the source while it was copied.

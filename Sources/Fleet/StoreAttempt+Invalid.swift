@@ -145,6 +145,16 @@ extension StoreAttempt {
     result.rejects = path.string
   }
 
+  /// Counts what the rejects of a commit hold of which nothing else was kept.
+  mutating func recountRejects() {
+    guard result.setAside == nil, let rejects = result.rejects else { return }
+    do {
+      take(try InvalidRowCleaning.outcome(notedIn: FilePath(rejects)))
+    } catch {
+      note("The objects that are set aside in \(rejects) cannot be counted: \(error)")
+    }
+  }
+
   /// Removes what an earlier run has put beside the store, whole or in part, for a commit that was
   /// never begun, or was taken back.
   func removeLeftRejects() throws {

@@ -100,7 +100,7 @@ package struct StoreInspection: Codable, Sendable {
       path: path, snapshotFolder: snapshotFolder, alwaysClones: isClone)
     let metadata = source.metadata
     store = path.string
-    bytes = source.identity.size + source.identity.walSize
+    bytes = source.identity.bytes
     uuid = metadata.uuid
     frameworkVersion = metadata.frameworkVersion
     identifiers = metadata.identifiers

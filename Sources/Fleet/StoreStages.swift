@@ -13,9 +13,7 @@ import SystemPackage
 extension StoreAttempt {
   mutating func migrate(_ plan: MigrationPlan, _ folder: RunFolder) async throws {
     let needed = DiskSpace.needed(
-      sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
-      externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)),
-      isInPlace: request.output == nil)
+      of: StoreFiles(request.store), plan.sourceIdentity, isInPlace: request.output == nil)
     result.take(plan, diskBytes: needed)
     ledger.add(plan.acceptedDamage)
     result.sourceIdentity = plan.sourceIdentity.name

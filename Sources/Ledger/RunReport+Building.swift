@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import SystemPackage
 
 // A report out of the ledger.
@@ -168,7 +169,7 @@ extension RunReport {
       guard let name = store.sourceVersion else { continue }
       var version = found[name] ?? Version(name: name, stores: 0, bytes: 0)
       version.stores += 1
-      version.bytes += store.sourceBytes
+      version.bytes = version.bytes.added(store.sourceBytes)
       found[name] = version
     }
     return found.values.sorted { ($1.stores, $0.name) < ($0.stores, $1.name) }
@@ -284,13 +285,5 @@ extension RunReport {
       stageOrder.firstIndex(of: stage.stage) ?? stageOrder.count
     }
     return sums.values.sorted { (place($0), $0.stage) < (place($1), $1.stage) }
-  }
-}
-
-extension FixedWidthInteger {
-  /// The sum, or the nearest number that there is: what a damaged ledger says adds up to anything.
-  package func added(_ other: Self) -> Self {
-    let sum = addingReportingOverflow(other)
-    return sum.overflow ? (other < 0 ? .min : .max) : sum.partialValue
   }
 }

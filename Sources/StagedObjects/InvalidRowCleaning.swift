@@ -100,6 +100,22 @@ package struct InvalidRowCleaning: Sendable {
     return outcome
   }
 
+  /// As much of what was done as a store of rejects tells: the objects that were taken out.
+  package static func outcome(notedIn rejects: FilePath) throws -> Outcome {
+    var outcome = Outcome()
+    let connection = try Connection(path: rejects.string, mode: .immutable)
+    let statement = try connection.prepare(
+      "SELECT DISTINCT entity, Z_PK FROM ZREJECT ORDER BY entity, Z_PK")
+    while try statement.step() {
+      guard let entity = statement.value(0).text else { continue }
+      outcome.setAside[entity, default: 0] += 1
+      if outcome.examples[entity, default: []].count < Reason.mostPrimaryKeys {
+        outcome.examples[entity, default: []].append(statement.int64(1))
+      }
+    }
+    return outcome
+  }
+
   /// - Returns: How many rows were taken out or changed.
   private func handle(
     _ entity: EntityName, in store: StageStore, onlyChanged: Bool, _ rejects: RejectStore?,

@@ -10,7 +10,7 @@ import Testing
 @Suite struct `A new store that a disk damaged while its commit was cut off` {
   static let cuts = CutOffExchange.all.filter { $0.way != .walled || $0.exchange == 2 }
 
-  @Test(arguments: cuts, [DiskDamage.page, .silentPage])
+  @Test(arguments: cuts, DiskDamage.allCases)
   func `is not called migrated, and everything is kept`(
     cut: CutOffExchange, damage: DiskDamage
   ) throws {

@@ -30,8 +30,11 @@ enum DiskDamage: CaseIterable {
       let place = min(8192, mark.size - 4096)
       try file.writeAll(toAbsoluteOffset: place, [UInt8](repeating: 0xFF, count: 64))
     case .silentValue:
-      let place = try #require(bytes.indices.last { bytes[$0...].starts(with: Array("old".utf8)) })
-      bytes[place] = UInt8(ascii: "O")
+      let place = try #require(
+        bytes.indices.last { place in
+          ["old", "new"].contains { bytes[place...].starts(with: Array($0.utf8)) }
+        })
+      bytes[place] ^= 0x20
       try file.writeAll(toAbsoluteOffset: Int64(place), [bytes[place]])
     }
     if self != .page {

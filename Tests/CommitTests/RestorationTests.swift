@@ -213,6 +213,26 @@ private final class Crash: Sendable {
       "and the store that was replaced is kept")
   }
 
+  @Test(arguments: ways, [false, true])
+  func `is copied again where a disk changed a value in what waits for its name`(
+    way: SwapFixture.Way, isLog: Bool
+  ) throws {
+    let fixture = try RestorationFixture(way)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        if step == .renamed, path.lastComponent?.string == "journal.json" { throw SimulatedCrash() }
+      }) { try fixture.restore() }
+    }
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    guard !isLog || journal.restoredWAL != nil else { return }
+    let path = FilePath(isLog ? journal.restoredWAL?.path ?? "" : journal.assembled)
+    #expect(try DiskDamage.silentValue.strike(path))
+    #expect(try fixture.recover() == .takenBack)
+    #expect(try RestorationFixture.contents(fixture.swap.folder) == fixture.after)
+    try fixture.restore()
+    #expect(try fixture.storeContents() == fixture.before)
+  }
+
   @Test func `is not forgotten while the volume of its store is away`() throws {
     let fixture = try RestorationFixture(.settled)
     let journal = try fixture.restore()

@@ -1,3 +1,4 @@
+import Glibc
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
@@ -31,7 +32,8 @@ import Testing
     try DurableFile.write([1, 2, 3], to: folder.store(of: step).store)
     let done = ChainFolder.Done(
       fingerprint: fingerprint, identity: try folder.store(of: step).identity(),
-      ends: try ends(folder), obsolete: [], result: result())
+      storeDigest: try folder.store(of: step).fileDigest(), ends: try ends(folder), obsolete: [],
+      result: result())
     try folder.finish(step, done)
   }
 
@@ -52,16 +54,54 @@ import Testing
     let folder = ChainFolder(directory: RunDirectory(scratch.path))
     _ = try folder.take("a")
     try finish(0, folder, "a")
-    let own = try folder.lastDone(of: 3, "a", store: Self.store)
-    let other = try folder.lastDone(of: 3, "b", store: Self.store)
+    let own = try folder.lastDone(of: 3, "a", store: Self.store) { _ in }
+    let other = try folder.lastDone(of: 3, "b", store: Self.store) { _ in }
     #expect(own?.step == 0)
     #expect(other == nil)
     // A run directory of another store in the place of this one's.
-    let foreign = try folder.lastDone(of: 3, "a", store: "b")
+    let foreign = try folder.lastDone(of: 3, "a", store: "b") { _ in }
     #expect(foreign == nil)
     try DurableFile.removeTree(folder.run(of: 0).snapshot)
-    let without = try folder.lastDone(of: 3, "a", store: Self.store)
+    let without = try folder.lastDone(of: 3, "a", store: Self.store) { _ in }
     #expect(without == nil)
+  }
+
+  @Test(arguments: ["store.sqlite", "done.json"])
+  func `trusts no step of which a disk changed a bit`(file: String) throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a")
+    try finish(0, folder, "a")
+    let path = folder.store(of: 0).store.removingLastComponent().appending(file)
+    let mark = try #require(try FileMark(path))
+    let descriptor = try FileDescriptor.open(path, .readWrite)
+    var byte: UInt8 = 0
+    // Of the JSON, in the name of a key.
+    let place: Int64 = file == "done.json" ? 4 : 1
+    _ = try withUnsafeMutableBytes(of: &byte) {
+      try descriptor.read(fromAbsoluteOffset: place, into: $0)
+    }
+    try descriptor.writeAll(toAbsoluteOffset: place, [byte ^ 1])
+    var times = [
+      timespec(),
+      timespec(tv_sec: Int(mark.modificationSeconds), tv_nsec: Int(mark.modificationNanoseconds)),
+    ]
+    #expect(futimens(descriptor.rawValue, &times) == 0)
+    try descriptor.close()
+    #expect(try FileMark(path) == mark)
+    var damaged: [FilePath] = []
+    let last = try folder.lastDone(of: 3, "a", store: Self.store) { damaged.append($0) }
+    #expect(last == nil && damaged == [path])
+  }
+
+  @Test func `keeps no store under a second name`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a")
+    for step in 0..<2 { try finish(step, folder, "a") }
+    try folder.removePublished()
+    #expect(try !DurableFile.exists(folder.store(of: 1).store))
+    #expect(try folder.lastDone()?.step == 1)
   }
 
   @Test func `removes the store of the step before when the next is done`() throws {

@@ -80,6 +80,23 @@ import Testing
     #expect(FleetForecast(of: stores, samples: [], workerCount: 2, isInPlace: true) == nil)
   }
 
+  @Test func `adds up stores that say that they have 5 EiB each`() throws {
+    let stores = (1...3).map {
+      FoundStore(path: FilePath("/\($0)"), root: "/", bytes: 5 << 60)
+    }
+    var maker = FleetPlanMaker()
+    for store in stores { maker.add(store, result(store.path.string, .migrated, source: "1")) }
+    #expect(maker.plan("nightly").cohorts.map(\.bytes) == [.max])
+    let samples = [Sample(bytes: 1, workers: 0, seconds: 1, destinationBytes: .max)]
+    let forecast = try #require(
+      FleetForecast(
+        of: stores.map { ($0.bytes, 0) }, samples: samples, workerCount: 2, isInPlace: true))
+    #expect(forecast.bytes == .max && forecast.keptBytes == .max && forecast.peakBytes == .max)
+    var settings = ClusterSettings()
+    (settings.bundleStores, settings.bundleBytes) = (10, .max)
+    #expect(BundleCutter(settings, slots: 1).bundles(stores).flatMap(\.self).count == 3)
+  }
+
   @Test func `samples stores of all sizes, each once`() {
     let stores = (1...100).map {
       FoundStore(path: FilePath("/\($0)"), root: "/", bytes: Int64($0))

@@ -11,9 +11,8 @@ import Testing
 struct Scratch: ~Copyable {
   let path: FilePath
 
-  init() throws {
-    path = FilePath(FileManager.default.temporaryDirectory.path)
-      .appending("godwit-fleet-\(UUID().uuidString)")
+  init(in folder: String = FileManager.default.temporaryDirectory.path) throws {
+    path = FilePath(folder).appending("godwit-fleet-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
       atPath: path.string, withIntermediateDirectories: true)
   }

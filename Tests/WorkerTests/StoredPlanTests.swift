@@ -35,12 +35,12 @@ import Testing
     for place in stride(from: 0, to: stored.count, by: 7) {
       var damaged = stored
       damaged[place] ^= 1 << (place % 8)
-      #expect(throws: StoredPlanError.altered) { try MigrationPlan(stored: damaged) }
+      #expect(throws: SealedJSONError.altered) { try MigrationPlan(stored: damaged) }
       count += 1
     }
     #expect(count > 100)
     for end in [0, 1, 77, 78, stored.count - 1] {
-      #expect(throws: StoredPlanError.altered) {
+      #expect(throws: SealedJSONError.altered) {
         try MigrationPlan(stored: Array(stored.prefix(end)))
       }
     }

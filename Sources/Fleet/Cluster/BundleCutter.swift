@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// Cuts stores into bundles: minutes of work each, and enough of them for every slot.
 struct BundleCutter: Sendable {
   var mostStores: Int
@@ -16,20 +18,20 @@ struct BundleCutter: Sendable {
     (mostStores, mostBytes, self.slots) = (settings.bundleStores, settings.bundleBytes, slots)
   }
 
-  static func cost(_ store: FoundStore) -> Int64 { store.bytes + bytesOfStore }
+  static func cost(_ store: FoundStore) -> Int64 { store.bytes.added(bytesOfStore) }
 
   /// Whether a store is cut over machines.
   func isCut(_ store: FoundStore) -> Bool { store.bytes > mostBytes }
 
   /// The stores in bundles, those that take longest first. Neighbours stay together.
   func bundles(_ stores: [FoundStore]) -> [[FoundStore]] {
-    let whole = stores.reduce(Int64(0)) { $0 + Self.cost($1) }
+    let whole = stores.map(Self.cost).total
     let share = whole / Int64(max(1, slots) * Self.bundlesOfSlot)
     let limit = min(mostBytes, max(share, Self.leastBytes))
     var bundles: [(cost: Int64, stores: [FoundStore])] = []
     for store in stores {
       let cost = Self.cost(store)
-      if let last = bundles.indices.last, bundles[last].cost + cost <= limit,
+      if let last = bundles.indices.last, bundles[last].cost.added(cost) <= limit,
         bundles[last].stores.count < mostStores
       {
         bundles[last].cost += cost

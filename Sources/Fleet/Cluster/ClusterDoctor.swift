@@ -196,7 +196,8 @@ package struct ClusterDoctor: Sendable {
         advice: answers.compactMap(\.failure).first ?? ""),
       finding(
         "clocks and file times", bad: names { abs($0.clockSkew) > leaseSeconds / 4 },
-        good: "within \(Int((answers.map { abs($0.clockSkew) }.max() ?? 0).rounded(.up))) s",
+        good:
+          "within \(Int64(nearest: (answers.map { abs($0.clockSkew) }.max() ?? 0).rounded(.up))) s",
         advice: "Leases compare a file's time with the clock. Keep the clocks of machines and file "
           + "server together, or raise GODWIT_LEASE."),
       finding(

@@ -67,7 +67,7 @@ extension BundleResult {
   private static func span(_ seconds: Double) -> String {
     let units = [("d", 86_400.0), ("h", 3_600), ("min", 60)]
     guard let unit = units.first(where: { seconds >= $0.1 }) else { return "\(Int(seconds)) s" }
-    return "\(Int((seconds / unit.1).rounded())) \(unit.0)"
+    return "\(Int64(nearest: (seconds / unit.1).rounded())) \(unit.0)"
   }
 }
 

@@ -100,7 +100,7 @@ package struct BackupPruning: Sendable {
           FilePresence(of: FilePath(backup.path)) == .absent
         else { continue }
         gone.insert(place.key)
-        summary.leftBytes -= backup.bytes
+        summary.leftBytes = summary.leftBytes.added(-backup.bytes)
       }
     }
     var group: [LedgerBackup] = []
@@ -125,7 +125,7 @@ package struct BackupPruning: Sendable {
       guard isToGo, var backup = try ledger.backup(place.key) else { continue }
       if gone.contains(place.key) { backup.bytes = 0 }
       group.append(backup)
-      expected -= backup.bytes
+      expected = expected.added(-backup.bytes)
       if group.count == Self.groupSize { try decideGroup() }
     }
     if !group.isEmpty { try decideGroup() }
@@ -196,7 +196,7 @@ package struct BackupPruning: Sendable {
       if case .keep = decision {
       } else {
         summary.left -= 1
-        summary.leftBytes -= backup.bytes
+        summary.leftBytes = summary.leftBytes.added(-backup.bytes)
       }
       observe(item)
     }

@@ -64,7 +64,7 @@ extension StoreFiles {
     var bytes = main.size
     func mark(_ path: FilePath) throws -> BackupMark.File? {
       guard let found = try FileMark(path) else { return nil }
-      bytes += found.size
+      bytes = bytes.added(found.size)
       return BackupMark.File(found)
     }
     var result = BackupMark(
@@ -76,7 +76,7 @@ extension StoreFiles {
       digest.update(Array("\(name)\n\(status.st_size)\n".utf8))
       marks.update(Self.externalMark(name, status))
       result.externalFiles += 1
-      if status.st_nlink == 1 { bytes += Int64(status.st_size) }
+      if status.st_nlink == 1 { bytes = bytes.added(Int64(status.st_size)) }
     }
     result.externalDigest = Hexadecimal.text(of: digest.finish())
     result.externalMarks = Hexadecimal.text(of: marks.finish())

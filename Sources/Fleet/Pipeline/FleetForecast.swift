@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// What migrating the stores of a plan will take, from a few of them that were migrated privately.
 package struct FleetForecast: Codable, Sendable, Equatable {
   package var stores: Int
@@ -56,10 +58,10 @@ package struct FleetForecast: Codable, Sendable, Equatable {
     mostSeconds = seconds * max(Self.leastSpread.high, ratios.max() ?? 1)
     self.stores = stores.count
     sampled = samples.count
-    let all = stores.reduce(0) { $0 + $1.bytes }
-    let sampledBytes = samples.reduce(0) { $0 + $1.bytes }
-    let written = samples.reduce(0) { $0 + $1.destinationBytes }
-    bytes = Int64(Double(all) * Double(written) / Double(max(1, sampledBytes)))
+    let all = stores.map(\.bytes).total
+    let sampledBytes = samples.map(\.bytes).total
+    let written = samples.map(\.destinationBytes).total
+    bytes = Int64(nearest: Double(all) * Double(written) / Double(max(1, sampledBytes)))
     keptBytes = isInPlace ? max(all, bytes) : bytes
     peakBytes = Self.peakBytes(
       of: stores.map(\.bytes), keptBytes: keptBytes, workerCount: workerCount,
@@ -72,9 +74,9 @@ package struct FleetForecast: Codable, Sendable, Equatable {
     of stores: [Int64], keptBytes: Int64, workerCount: Int, isInPlace: Bool
   ) -> Int64 {
     let underWay = stores.sorted(by: >).prefix(StoreQueue.smallStoresPerWorker * workerCount)
-      .reduce(0, +)
-    return keptBytes
-      + DiskSpace.needed(sourceBytes: underWay, externalBytes: 0, isInPlace: isInPlace)
+      .total
+    return keptBytes.added(
+      DiskSpace.needed(sourceBytes: underWay, externalBytes: 0, isInPlace: isInPlace))
   }
 
   /// Seconds over bytes, by least squares: neither part is ever negative.

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitPlanning
 
 /// What would become of a pipeline's stores, on the whole: the last but one line of
@@ -102,7 +103,7 @@ package struct LossTotals: Sendable {
       let total = totals[key]
       totals[key] = FleetPlan.LossTotal(
         kind: loss.kind, entity: loss.entity, property: loss.property,
-        count: (total?.count ?? 0) + loss.count, stores: (total?.stores ?? 0) + 1)
+        count: (total?.count ?? 0).added(loss.count), stores: (total?.stores ?? 0) + 1)
     }
   }
 
@@ -153,7 +154,7 @@ struct FleetPlanMaker {
         source: key.source, destination: key.destination, sourceChecksum: key.checksums.first,
         verdict: key.verdict, stores: 0, bytes: 0, path: path, way: key.way, notes: [:])
     cohort.stores += 1
-    cohort.bytes += store.bytes
+    cohort.bytes = cohort.bytes.added(store.bytes)
     for note in result.notes
     where cohort.notes[note] != nil || cohort.notes.count < Self.mostNotes {
       cohort.notes[note, default: 0] += 1

@@ -48,7 +48,7 @@ package struct PipelineDoctor: Sendable {
     some.stores = search
     do {
       let found = try StoreSearch(some, state: places.state).run()
-      let bytes = found.stores.reduce(Int64(0)) { $0 + $1.bytes }
+      let bytes = found.stores.map(\.bytes).total
       var findings = [
         Doctor.Finding(
           name: name, value: "\(found.stores.count) with \(ByteSize.text(bytes))",
@@ -80,7 +80,7 @@ package struct PipelineDoctor: Sendable {
     let isInPlace = pipeline.commit == .replace
     let needed = max(
       FleetForecast.peakBytes(
-        of: waiting.map(\.bytes), keptBytes: waiting.reduce(0) { $0 + $1.bytes },
+        of: waiting.map(\.bytes), keptBytes: waiting.map(\.bytes).total,
         workerCount: workerCount, isInPlace: isInPlace),
       DiskSpace.needed(
         sourceBytes: stores.map(\.bytes).max() ?? 0, externalBytes: 0, isInPlace: isInPlace))

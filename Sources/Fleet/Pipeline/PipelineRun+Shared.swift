@@ -83,7 +83,7 @@ extension PipelineRun {
   func start(_ findings: StoreSearch.Findings, _ ledger: PipelineLedger?) -> PipelineStart {
     PipelineStart(
       pipeline: pipeline.name, run: ledger?.run, resumed: ledger?.isResumed,
-      stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
+      stores: findings.stores.count, bytes: findings.stores.map(\.bytes).total,
       links: findings.links, special: findings.special > 0 ? findings.special : nil,
       unknown: findings.unknown.isEmpty ? nil : findings.unknown,
       unmatched: findings.unmatched.isEmpty ? nil : findings.unmatched,

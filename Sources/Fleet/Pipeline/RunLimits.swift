@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 
 /// What a run may take, and when it stops by itself: the key `limits` of a pipeline.
 package struct RunLimits: Sendable, Equatable {
@@ -92,7 +93,7 @@ package struct TimeSpan: Sendable, Equatable {
 
   /// For people: the largest unit that fits.
   package static func text(_ seconds: Double) -> String {
-    let whole = Int64(max(0, seconds.isFinite ? seconds : 0))
+    let whole = Int64(nearest: max(0, seconds.isFinite ? seconds : 0))
     switch whole {
     case ..<120: return "\(whole) s"
     case ..<7_200: return "\(whole / 60) min"

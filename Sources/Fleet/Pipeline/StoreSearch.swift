@@ -181,7 +181,7 @@ struct StoreSearch {
             continue
           }
           let log = DiskSpace.size(of: StoreFiles(path).wal)
-          findings.stores.append(FoundStore(path: path, root: root, bytes: bytes + log))
+          findings.stores.append(FoundStore(path: path, root: root, bytes: bytes.added(log)))
         case .link: findings.links += 1
         case .unknown(let error):
           findings.unreadable.append(Unreadable(path: path, reason: "\(error)"))

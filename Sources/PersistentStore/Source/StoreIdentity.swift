@@ -26,6 +26,9 @@ package struct StoreIdentity: Codable, Sendable, Hashable {
   /// SHA-256 of that journal's first 512 bytes, in hexadecimal: they hold a random number.
   package var journalDigest: String
 
+  /// Of the main file and what is committed in the WAL.
+  package var bytes: Int64 { size.added(walSize) }
+
   /// True when the newest rows are not, or not only, in the main file.
   package var hasPendingChanges: Bool { walSize > 0 || journalSize > 0 }
 

@@ -149,7 +149,7 @@ extension StoreImage {
       var (offset, lastPage) = (Int64(CommittedLog.headerSize), UInt32(0))
       // What is not in the main file is in a frame: more pages than that there cannot be.
       let mostPages =
-        (bytes + Int64(pageSize) - 1) / Int64(pageSize) + committedBytes / Int64(frame.count)
+        bytes / Int64(pageSize) + 1 + committedBytes / Int64(frame.count)
       var written: Set<UInt32> = []
       while offset + Int64(frame.count) <= committedBytes {
         let read = try frame.withUnsafeMutableBytes {
