@@ -118,3 +118,62 @@ import Testing
     #expect(scratch.names == [])
   }
 }
+
+@Suite struct `What a store's run reads` {
+  @Test(arguments: [
+    ".app.sqlite", "copy/app.sqlite", "snapshot/app.sqlite", "external/app.sqlite", "app.sqlite",
+  ])
+  func `does not lie in its run directory`(name: String) async throws {
+    let scratch = try Scratch()
+    let state = scratch.path.appending("run")
+    let store = state.appending(name)
+    try DurableFile.makeFolder(store.removingLastComponent())
+    try DurableFile.write(Array("SQLite format 3\0".utf8), to: store)
+    let outputs: [FilePath?] = [nil, scratch.path.appending("out.sqlite")]
+    for output in outputs {
+      let request = MigrationRequest(
+        store: store, models: [], destination: nil, output: output, snapshotFolder: "")
+      let run = StoreRun(
+        request, directory: RunDirectory(state),
+        settings: .init(pool: .init(executable: "/bin/false", workerCount: 1)))
+      let result = await run.run()
+      #expect(
+        result.ending == .cannotCreateOutput && result.reasons.first?.reason == "run-directory")
+      #expect(try DurableFile.exists(store))
+    }
+  }
+
+  @Test func `has no run directory within it, nor is a model or a mapping model in one`() throws {
+    let scratch = try Scratch()
+    let store = scratch.file("app.sqlite", "x")
+    let bundle = scratch.path.appending("M.xcdatamodeld")
+    let state = scratch.path.appending("run")
+    try DurableFile.makeFolder(bundle.appending("M.xcdatamodel"))
+    try DurableFile.makeFolder(state.appending("N.xcdatamodeld/N.xcdatamodel"))
+    let mapping = state.appending("a.mapping.yaml")
+    try DurableFile.write([1], to: mapping)
+    func check(_ models: [FilePath], _ mappings: [FilePath], _ directory: FilePath) throws {
+      let versions = models.map {
+        ModelVersion(
+          name: "M", model: ManagedObjectModel(entities: []), isCurrent: true, path: $0.string)
+      }
+      let request = MigrationRequest(
+        store: store, models: versions, destination: versions.first, output: nil,
+        snapshotFolder: "",
+        mappings: mappings.map {
+          MappingFile(file: $0.string, document: MappingDocument(entityMappings: []))
+        })
+      try StoreRun.checkPaths(request, RunDirectory(directory), uriTable: nil)
+    }
+    let version = bundle.appending("M.xcdatamodel")
+    let inside = state.appending("N.xcdatamodeld/N.xcdatamodel")
+    try check([version], [], state)
+    let cases: [([FilePath], [FilePath], FilePath)] = [
+      ([inside], [], state), ([], [mapping], state), ([version], [], bundle.appending("run")),
+      ([version], [], version.appending("run")), ([], [], store),
+    ]
+    for (models, mappings, directory) in cases {
+      #expect(throws: FleetError.self) { try check(models, mappings, directory) }
+    }
+  }
+}
