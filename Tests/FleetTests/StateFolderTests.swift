@@ -51,7 +51,7 @@ import Testing
     // As long as one mark is left, everything is a run's.
     ["lock=7"] + Array(files.dropFirst()),
     ["run.json={\"run\":\"1\",\"isFinished\":true}", "lock=", "control.json", "pace"],
-    ["command=3", "lock=", "pace"],
+    ["command=3", "lock=", "pace"], ["command={\"epoch\":1,\"fi", "lock=\0"],
     ["command={\"epoch\":1,\"pipeline\":\"a\",\"file\":\"/a\"}", "pace"],
     // Cut off at its beginning.
     ["stores/0123456789abcdef0123456789abcdef/lock="],

@@ -65,7 +65,8 @@ struct StateFolder {
       let place = path.appending(name)
       switch try FileKind(at: place) {
       case .none: return false
-      case .regular: return try !RegularFile.firstBytes(of: place, count: 1).isEmpty
+      // A power cut may leave zeros.
+      case .regular: return try RegularFile.firstBytes(of: place, count: 16).contains { $0 != 0 }
       case .folder, .symbolicLink, .special: return true
       }
     }
