@@ -241,10 +241,15 @@ extension RunDirectory {
 
   /// Removes the folder and all that is in it. After a crash a part may be left: the journal goes first, since
   /// a commit is told with what lies beside it, and then the plan, so that what is left is never taken for a
-  /// run.
+  /// run. The lock goes last: by it what is left is known for a run's.
   package func remove() throws {
     try DurableFile.removeIfPresent(journal, surviving: durability)
     try DurableFile.removeIfPresent(plan, surviving: durability)
+    if try FileKind(at: path) == .folder {
+      for name in try DurableFile.names(in: path) where name != lock.lastComponent?.string {
+        try DurableFile.removeTree(path.appending(name), surviving: .processCrash)
+      }
+    }
     try DurableFile.removeTree(path, surviving: durability)
   }
 }

@@ -3,6 +3,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
@@ -196,8 +197,8 @@ struct RehearseCommand: AsyncParsableCommand {
       file.destination = catalog.versions.contains { $0.name == to } ? to : Self.absolute(to)
     }
     let path = folder.appending("pipeline.yaml")
-    // JSON is YAML.
-    try DurableFile.write(Array(JSONLine.text(of: file).utf8), to: path)
+    try DurableFile.write(
+      Array(YAMLValue.text(ofJSON: JSONLine.text(of: file)).utf8), to: path)
     return path.string
   }
 

@@ -69,6 +69,11 @@ struct ChainFolder {
 
   private struct Identity: Codable { var fingerprint: String }
 
+  /// Whether it is a chain's, by what its file says.
+  var isNamed: Bool {
+    get throws { try Self.decoded(Identity.self, identityFile) != nil }
+  }
+
   /// Makes the folder the given chain's: another's steps are removed.
   ///
   /// - Returns: True when there were any.

@@ -41,6 +41,8 @@ package enum FleetError: Error, Sendable, Equatable {
   case limits(message: String)
   /// The run directory's own files cannot be read or written.
   case runDirectory(path: String, message: String)
+  /// What a pipeline's runs would replace in its state folder is another program's.
+  case stateFolder(path: String, message: String)
 }
 
 extension FleetError: CustomStringConvertible {
@@ -119,6 +121,9 @@ extension FleetError: CustomStringConvertible {
     case .limits(let message): message
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). Give another with --state."
+    case .stateFolder(let path, let message):
+      "The state folder \(path) cannot be used: \(message), which a run would take for its own. Give another "
+        + "with --state, or move that away."
     }
   }
 }

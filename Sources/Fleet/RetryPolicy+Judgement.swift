@@ -305,6 +305,7 @@ extension RetryPolicy {
     case .ledger: return Judgement(.inputOutput, "ledger", "\(error)")
     case .limits: return Judgement(.configuration, "limits", "\(error)")
     case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")
+    case .stateFolder: return Judgement(.cannotCreateOutput, "state-folder", "\(error)")
     }
   }
 }

@@ -9,20 +9,6 @@ import SystemPackage
 struct RunFolder {
   let directory: RunDirectory
 
-  /// Everything that a run makes in its directory, but for temporary files.
-  private static let ownNames: Set<String> =
-    Set([
-      "lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot", "steps",
-      "chain.json", "result.json", "rejects.sqlite",
-      "offsets.json", "associations",
-    ])
-    .union(Stage.allCases.map(\.rawValue))
-
-  private static func isOwn(_ name: String) -> Bool {
-    ownNames.contains(name) || name.hasPrefix("assembled.sqlite") || name.hasPrefix("edges.sqlite")
-      || name.hasPrefix(".") || RunDirectory.isSQLiteTemporary(name)
-  }
-
   /// Makes the folder, or takes the one of an earlier run.
   ///
   /// - Throws: ``FleetError/runDirectory(path:message:)`` for a folder that is somebody else's: it
@@ -37,8 +23,7 @@ struct RunFolder {
     switch try FileKind(at: directory.path) {
     case .none: break
     case .folder:
-      let names = try DurableFile.names(in: directory.path)
-      if let stranger = names.first(where: { !Self.isOwn($0) }) {
+      if let stranger = try self.stranger() {
         throw FleetError.runDirectory(
           path: directory.path.string, message: "it holds other files, such as \(stranger)")
       }

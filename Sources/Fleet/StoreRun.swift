@@ -1,6 +1,7 @@
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
@@ -141,11 +142,36 @@ package struct StoreRun: Sendable {
     } catch let error as PlaceError {
       throw FleetError.runDirectory(path: directory.path.string, message: error.reason)
     }
-    if let output = request.output, directory.holds(output) {
-      throw FleetError.runDirectory(
-        path: directory.path.string, message: "it is removed at the end, and the output lies in it")
-    }
+    try checkApart(request, directory)
     if let uriTable { try URITablePlace(uriTable).check(request, directory) }
+  }
+
+  /// The directory is removed at the end, with all that is in it.
+  private static func checkApart(_ request: MigrationRequest, _ directory: RunDirectory) throws {
+    func refusal(_ message: String) -> FleetError {
+      .runDirectory(path: directory.path.string, message: message)
+    }
+    if let output = request.output, directory.holds(output) {
+      throw refusal("it is removed at the end, and the output lies in it")
+    }
+    let versions = request.models + (request.destination.map { [$0] } ?? [])
+    let models: [String] = versions.flatMap { version in
+      version.parts.isEmpty ? [version.bundlePath] : version.parts.map(\.bundlePath)
+    }
+    var read: [(name: String, path: FilePath)] = [
+      ("the store", request.store), ("external data", StoreFiles(request.store).supportFolder),
+    ]
+    for model in Set(models).sorted() { read.append(("a model", FilePath(model))) }
+    for mapping in request.mappings { read.append(("a mapping model", FilePath(mapping.file))) }
+    let own = directory.path.absolute
+    for (name, path) in read {
+      guard let place = path.resolved else { continue }
+      // A link in the directory goes with it, and so does what a link elsewhere leads to.
+      if place.starts(with: own) || directory.holds(path) {
+        throw refusal("it is removed at the end, and \(name) lies in it (\(path))")
+      }
+      if own.starts(with: place) { throw refusal("it lies in \(name) (\(path))") }
+    }
   }
 
   /// A store that is gone and was being replaced has a backup, which nothing else tells of.

@@ -72,6 +72,21 @@ import Testing
     #expect(xml.contains("<system-out>loss: Recipe.isFavorite has no successor"))
   }
 
+  /// To YAML, U+0085 in a text is a line break and U+007F no character at all.
+  @Test(arguments: ["arch\u{85}ive", "del\u{7F}", "a\u{2028}b", "\u{FEFF}a"])
+  func `is of the folder that was named, whatever its name has in it`(name: String) throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try FileManager.default.createDirectory(
+      atPath: folder.path(name), withIntermediateDirectories: true)
+    try StoreGenerator(FixtureModels.Recipes.two.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path(name) + "/right.sqlite")
+    let run = try Godwit.run([
+      "rehearse", Self.bundle, "--stores", folder.path(name), "--json",
+    ])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.results.keys.map { ($0 as NSString).lastPathComponent } == ["right.sqlite"])
+  }
+
   @Test func `names patterns that mean nothing where somebody gave them`() throws {
     let folder = try PipelineFolder("recipes-2.0")
     try StoreGenerator(FixtureModels.Recipes.two.model(), options: StoreOptions(seed: 3, rows: 9))

@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitKeyedArchive
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -13,8 +14,8 @@ import SystemPackage
 /// Everything happens to a private copy. Values give way to filler of the same length, column by
 /// column, where the store then still fails with the same verdict, code and reasons. Then rows go, half
 /// of a table, a quarter and so on, likewise: each trial is a whole migration into a private folder.
-/// External data is left out. What is written is a vacuumed copy, so that no free page holds anything
-/// that was removed.
+/// External data is left out. The copy has the rows alone, and so has what is written: no page, and no free part of
+/// one, holds anything that was removed. A store that does not fail by its rows is not exported.
 package struct FailureReduction: Sendable {
   /// What was made: the line of `--json`.
   package struct Outcome: Codable, Sendable {
@@ -79,7 +80,8 @@ package struct FailureReduction: Sendable {
     let failure = await trials.failure(of: original)
     guard let failure else { throw FailureReductionError.doesNotFail(store: request.store) }
     trials.wanted = failure
-    var work = ReducedStore(original)
+    let external = try externalColumns(of: source)
+    var work = try await rows(of: ReducedStore(original), "rows.sqlite", &trials)
     let before = try work.rowCount()
     var left: [String] = []
     if try await !trials.keep(&work, always: true, { try $0.removeMetadata(metadata) }) {
@@ -88,7 +90,7 @@ package struct FailureReduction: Sendable {
     if try await !trials.keep(&work, always: true, { try $0.deleteForeignRows() }) {
       left.append("tables that are none of the model's")
     }
-    let kept = try await scrub(&work, &trials)
+    let kept = try await scrub(&work, external, &trials)
     try await dropRows(&work, &trials)
     for column in kept where try await !scrub(column, &work, &trials) {
       if try work.hasValues(column) { left.append("\(column.table).\(column.name)") }
@@ -98,10 +100,9 @@ package struct FailureReduction: Sendable {
       if trials.isOver { throw FailureReductionError.outOfTime(store: request.store) }
       throw FailureReductionError.needsValues(store: request.store, columns: left)
     }
-    let vacuumed = folder.appending("vacuumed.sqlite")
-    try work.vacuum(into: vacuumed)
-    let final = await trials.failure(of: vacuumed) == failure ? vacuumed : work.path
-    try DurableFile.copy(final, to: output)
+    // Of what was removed, pages hold a part until they are written anew.
+    work = try await rows(of: work, "reduced.sqlite", &trials)
+    try DurableFile.copy(work.path, to: output)
     return Outcome(
       store: request.store.string, output: output.string, verdict: failure.verdict.rawValue,
       code: failure.code, reasons: failure.words, rowsBefore: before,
@@ -109,12 +110,54 @@ package struct FailureReduction: Sendable {
       seconds: (ContinuousClock.now - trials.start).inSeconds)
   }
 
+  /// A store of the same rows, which takes the place of the given one: what was removed from that one long ago is in
+  /// its free pages.
+  ///
+  /// - Throws: ``FailureReductionError/isOfPages(store:)`` where it does not fail in the same way.
+  private func rows(
+    of work: ReducedStore, _ name: String, _ trials: inout Trials
+  ) async throws -> ReducedStore {
+    let copy = ReducedStore(trials.folder.appending(name))
+    do {
+      try work.vacuum(into: copy.path)
+    } catch let error as SQLiteError where error.isRefused {
+      // Rows that an index of the file does not know break its constraint.
+      throw FailureReductionError.isOfPages(store: request.store)
+    }
+    guard await trials.failure(of: copy.path) == trials.wanted else {
+      throw FailureReductionError.isOfPages(store: request.store)
+    }
+    try work.remove()
+    return copy
+  }
+
+  /// The columns of attributes with external storage, by the model that the store was written under; none where
+  /// nobody knows that one.
+  private func externalColumns(of source: SourceStore) throws -> Set<ReducedStore.Column> {
+    let own = try source.readableModel().flatMap { try? EntityHierarchy($0) }
+    let given = request.models.compactMap { try? $0.hierarchy() }
+    let known = ((own.map { [$0] } ?? []) + given).lazy
+      .map { StoreBinding.fitting($0, to: source) }
+      .first { $0.versionHashes == source.metadata.versionHashes }
+    guard let known else { return [] }
+    let layout = StoreBinding(source, known).layout
+    return Set(
+      known.order.flatMap { entity in
+        layout.externalColumns(of: entity).compactMap { column in
+          layout.table(of: entity).map { .init(table: $0.name, name: column.column) }
+        }
+      })
+  }
+
   /// Replaces the values of each column; returns those that could not be.
+  ///
+  /// - Parameter external: Columns whose values begin with a byte that says where the data is.
   private func scrub(
-    _ work: inout ReducedStore, _ trials: inout Trials
+    _ work: inout ReducedStore, _ external: Set<ReducedStore.Column>, _ trials: inout Trials
   ) async throws -> [ReducedStore.Column] {
     var kept: [ReducedStore.Column] = []
-    for column in try work.columns() where try work.hasValues(column) {
+    for var column in try work.columns() where try work.hasValues(column) {
+      column.isExternal = external.contains(column)
       if try await !scrub(column, &work, &trials) { kept.append(column) }
     }
     return kept
@@ -157,6 +200,8 @@ package struct FailureReduction: Sendable {
 package enum FailureReductionError: Error, Sendable, Equatable {
   case doesNotFail(store: FilePath)
   case isDamaged(store: FilePath)
+  /// It fails by how its file is written, and not by its rows.
+  case isOfPages(store: FilePath)
   case needsValues(store: FilePath, columns: [String])
   case outOfTime(store: FilePath)
 }
@@ -170,6 +215,10 @@ extension FailureReductionError: CustomStringConvertible {
     case .isDamaged(let store):
       "Pages of \(store) are damaged, so that its rows can be neither changed nor left out. Nothing "
         + "was written. `godwit repair --json` accounts for the damage without values."
+    case .isOfPages(let store):
+      "\(store) fails because of how its file is written: a store of the same rows does not fail. Nothing was "
+        + "written, since values may lie anywhere in such a file. `godwit repair --json` accounts for the damage "
+        + "without values."
     case .needsValues(let store, let columns):
       "\(store) fails because of values in \(columns.joined(separator: ", ")), which filler does "
         + "not show. Nothing was written. Give --keep-values to write them as they are."

@@ -128,7 +128,7 @@ package struct PipelineDoctor: Sendable {
     let name = "state"
     do {
       if try FileKind(following: places.state) == .folder {
-        try Folder(places.state).checkPrivate()
+        try StateFolder(places).check()
         let isHeld = try places.isInUse
         return Doctor.Finding(
           name: name, value: "\(places.state)" + (isHeld ? ", a run is under way" : ""),
@@ -137,6 +137,9 @@ package struct PipelineDoctor: Sendable {
       let kind = try FileKind(at: places.state)
       guard kind == .none else { throw DurabilityError.notFolder(places.state, kind) }
       return writable(name, places.state.removingLastComponent())
+    } catch let error as FleetError {
+      return Doctor.Finding(
+        name: name, value: "\(error)", isGood: false, advice: "A run would not begin.")
     } catch {
       return Doctor.Finding(
         name: name, value: "\(error)", isGood: false,

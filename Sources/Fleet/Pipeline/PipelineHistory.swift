@@ -173,9 +173,7 @@ package enum PipelineHistory {
   package static func lock(
     _ places: PipelinePlaces, dismissesFollower: Bool = true
   ) throws -> PipelineLock {
-    try NewFilePlace(places.state).check()
-    try DurableFile.makeFolder(places.state)
-    try Folder(places.state).checkPrivate()
+    try StateFolder(places).take()
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
     try ClusterWork.requireNone(in: places.state, of: FilePath(places.owner.file))

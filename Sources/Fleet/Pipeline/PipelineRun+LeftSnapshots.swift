@@ -7,7 +7,7 @@ import SystemPackage
 
 // Private copies of stores that were in use, where the process that made one ended before it could remove it.
 extension PipelineRun {
-  private static let snapshotSuffix = "-snapshot"
+  static let snapshotSuffix = "-snapshot"
 
   /// Where a snapshot of a store is migrated.
   func snapshotFolder(of store: FoundStore) -> FilePath {
@@ -20,7 +20,9 @@ extension PipelineRun {
   func removeLeftSnapshots(_ findings: StoreSearch.Findings, _ setting: Setting) async {
     let stores = state.appending("stores")
     do {
-      let left = try DurableFile.names(in: stores).filter { $0.hasSuffix(Self.snapshotSuffix) }
+      let left = try DurableFile.names(in: stores).filter {
+        $0.hasSuffix(Self.snapshotSuffix) && StateFolder.isOwn($0)
+      }
       if left.isEmpty { return }
       let isGoneKnown = findings.unreadable.isEmpty
       let ended = Set(

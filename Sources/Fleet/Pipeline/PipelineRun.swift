@@ -85,9 +85,8 @@ package struct PipelineRun: Sendable {
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   package func run() async throws -> PipelineSummary {
     let (begin, startTime) = (ContinuousClock.now, Date().timeIntervalSince1970)
-    try NewFilePlace(state).check()
+    try StateFolder(places).take()
     try DurableFile.makeFolder(state.appending("stores"))
-    try Folder(state).checkPrivate()
     let lease = try await takeLease()
     HolderMark.write(run: places.owner, lease.token, in: state)
     await context.begins()

@@ -10,9 +10,11 @@ struct ReducedStore {
 
   init(_ path: FilePath) { self.path = path }
 
-  struct Column {
+  struct Column: Hashable {
     var table: String
     var name: String
+    /// Whether its values begin with a byte that says where the data is.
+    var isExternal = false
   }
 
   /// What takes the place of values.
@@ -118,11 +120,19 @@ struct ReducedStore {
     ).isEmpty
   }
 
-  /// Replaces the values of a column by filler of their lengths. The first byte of binary data stays:
-  /// it says where the data is. The name of an external file is a random UUID, and stays; nothing else of its
-  /// form does, in a column whose values all lie in the store.
+  /// Replaces the values of a column by filler of their lengths. With external storage, the first byte says where
+  /// the data is, and stays; so does the name of an external file, which is a random UUID.
   func scrub(_ column: Column, with filler: Filler) throws {
     let name = quoted(column.name)
+    func numbered(_ length: String) -> String {
+      "substr(printf('%0*d', \(length), rowid), -(\(length)))"
+    }
+    func data(_ length: String) -> String {
+      switch filler {
+      case .uniform: "zeroblob(\(length))"
+      case .numbered: numbered(length)
+      }
+    }
     let (text, number): (String, String) =
       switch filler {
       case .uniform:
@@ -130,12 +140,17 @@ struct ReducedStore {
           "substr(replace(hex(zeroblob(length(\(name)) + 1)), '00', 'x'), 1, length(\(name)))",
           "substr('1111111111111111111', 1, length(abs(\(name))))"
         )
-      case .numbered:
-        (
-          "substr(printf('%0*d', length(\(name)), rowid), -length(\(name)))",
-          "rowid"
-        )
+      case .numbered: (numbered("length(\(name))"), "rowid")
       }
+    let marked =
+      """
+      WHEN length(\(name)) = 38 AND substr(\(name), 1, 1) = x'02'
+        AND CAST(substr(\(name), 2, 36) AS TEXT) GLOB '\(Self.uuidPattern)'
+        AND substr(\(name), 38) = x'00' THEN \(name)
+      WHEN length(\(name)) = 1 AND \(name) IN (x'01', x'02') THEN \(name)
+      WHEN substr(\(name), 1, 1) IN (x'01', x'02')
+        THEN CAST(substr(\(name), 1, 1) || \(data("length(\(name)) - 1")) AS BLOB)
+      """
     try changing { connection in
       try connection.execute(
         """
@@ -148,10 +163,8 @@ struct ReducedStore {
             WHEN 'blob' THEN
               CASE
                 WHEN length(\(name)) = 0 THEN \(name)
-                WHEN length(\(name)) = 38 AND substr(\(name), 1, 1) = x'02'
-                  AND CAST(substr(\(name), 2, 36) AS TEXT) GLOB '\(Self.uuidPattern)'
-                  AND substr(\(name), 38) = x'00' THEN \(name)
-                ELSE CAST(substr(\(name), 1, 1) || zeroblob(length(\(name)) - 1) AS BLOB)
+                \(column.isExternal ? marked : "")
+                ELSE CAST(\(data("length(\(name))")) AS BLOB)
               END
           END
         WHERE \(name) IS NOT NULL
@@ -203,7 +216,7 @@ struct ReducedStore {
     }
   }
 
-  /// Writes a copy without free pages.
+  /// Writes the rows to a file of their own, in pages that hold nothing else.
   func vacuum(into path: FilePath) throws {
     let connection = try opened()
     _ = try connection.rows("VACUUM INTO ?1", [.text(path.string)])

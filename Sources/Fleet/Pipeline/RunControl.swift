@@ -132,7 +132,10 @@ package enum RunState: Sendable, Equatable {
       }
       self = .underWayElsewhere(pipeline: other.string)
     }
-    guard try FileLock.isHeld(at: state.appending("lock")), try !HolderMark.isOfCommand(in: state)
+    let lock = state.appending("lock")
+    // Another program may hold a lock of that name.
+    guard try FileLock.isHeld(at: lock), try Lease.mark(at: lock) == .epoch,
+      try !HolderMark.isOfCommand(in: state)
     else { return }
     let holder = try HolderMark.runOwner(in: state) ?? PipelineLedger.ownerUnderWay(state)
     guard let holder, !owner.owns(pipeline: holder.pipeline, file: holder.file) else {
@@ -174,6 +177,13 @@ enum HolderMark {
     guard let epoch = try bytes(in: state).flatMap({ UInt64(String(decoding: $0, as: UTF8.self)) })
     else { return false }
     return try isCurrent(epoch, in: state)
+  }
+
+  /// Whether a holder of the lock wrote it, whoever holds that now. It may be torn.
+  static func isThere(in state: FilePath) throws -> Bool {
+    guard let mark = try bytes(in: state) else { return false }
+    return UInt64(String(decoding: mark, as: UTF8.self)) != nil
+      || mark.starts(with: #"{"epoch":"#.utf8)
   }
 
   /// Nil where the holder has written nothing.

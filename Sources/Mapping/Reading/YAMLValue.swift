@@ -78,6 +78,27 @@ package struct YAMLValue {
 }
 
 extension YAMLValue {
+  /// A text in JSON as one in YAML that says the same.
+  ///
+  /// Every JSON is YAML but for characters that YAML folds, such as U+0085, or does not take as they are, and for
+  /// `*` and `&`, of which many pass for aliases. All of them stand in JSON's texts alone, where both languages know
+  /// `\u`.
+  package static func text(ofJSON json: String) -> String {
+    var text = ""
+    for scalar in json.unicodeScalars {
+      switch scalar {
+      case "*", "&", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}", "\u{FEFF}", "\u{FFFE}",
+        "\u{FFFF}":
+        let digits = String(scalar.value, radix: 16, uppercase: true)
+        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+}
+
+extension YAMLValue {
   /// The members of a list; nil for anything else.
   package var list: [YAMLValue]? { node.sequence.map { $0.map(YAMLValue.init) } }
 
