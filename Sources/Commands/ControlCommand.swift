@@ -73,7 +73,8 @@ struct ControlCommand: ParsableCommand {
     case .status:
       let places = PipelinePlaces(pipeline, state: state)
       let others = try places.isInUse ? nil : PipelineStatus(pipeline, places).cluster
-      return show(RunProgress.read(in: state), pipeline, leftTo: others)
+      return show(
+        RunProgress.read(in: state) ?? .starting(pipeline.name, in: state), leftTo: others)
     }
     try control.write(in: state)
     if json {
@@ -146,18 +147,16 @@ struct ControlCommand: ParsableCommand {
 
   /// - Parameter others: What the tasks have done by now of a run that is left to them: its own counts are those
   ///   of when it was left.
-  private func show(
-    _ progress: RunProgress?, _ pipeline: Pipeline, leftTo others: ClusterStatus?
-  ) {
-    guard let progress else {
-      if json { return Output.result(json: Starting(pipeline: pipeline.name)) }
-      return Output.result("\(pipeline.name): the run is starting")
-    }
+  private func show(_ progress: RunProgress, leftTo others: ClusterStatus?) {
     if json { return Output.result(json: others.map(progress.leftTo) ?? progress) }
+    guard let run = progress.run, let process = progress.process else {
+      let held = progress.isPaused ? ", paused" : ""
+      return Output.result("\(progress.pipeline): the run is starting\(held)")
+    }
     let wave = progress.wave.map { ", wave \($0) of \(progress.waves ?? $0)" } ?? ""
     let held = progress.held.map { $0 == "load" ? ", held by the load" : ", \($0)" } ?? ""
     Output.result(
-      "\(pipeline.name): run \(progress.run), process \(progress.process)\(wave)\(held)")
+      "\(progress.pipeline): run \(run), process \(process)\(wave)\(held)")
     Output.result(
       "  \(grouped(Int64(progress.done + progress.notDone))) of "
         + "\(grouped(Int64(progress.found))) stores, \(grouped(Int64(progress.notDone))) not migrated"
@@ -171,11 +170,6 @@ struct ControlCommand: ParsableCommand {
       Output.result("  the scheduler does not answer: \(silent)")
     }
     for store in progress.inFlight { Output.result("  under way: \(store)") }
-  }
-
-  private struct Starting: Encodable {
-    var event = "progress"
-    var pipeline: String
   }
 }
 

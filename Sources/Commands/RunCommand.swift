@@ -146,6 +146,7 @@ struct RunCommand: AsyncParsableCommand {
     options.plan = try plan.map { try PlannedStores(file: FilePath($0)) }
     let log = try log.flatMap {
       do {
+        if $0 != LogSink.journal { try places.checkLog(FilePath($0)) }
         return try RunLog(path: $0, form: logFormat ?? .logfmt, pipeline: pipeline.name)
       } catch  where followerToken != nil {
         // Another machine need not have the folder, and nobody sees why the run is not brought to its end.
@@ -213,18 +214,19 @@ extension RunCommand {
     guard detach, engine == .slurm, !selection.isFromFile, plan == nil else { return [] }
     let file = try Pipeline.file(at: pipeline) ?? FilePath(pipeline)
     var words = [
-      Executable.path.string, "run", file.absolute.string, "--engine", engine.rawValue,
+      Executable.path.string, "run", file.absolute.string, "--engine=" + engine.rawValue,
       "--detach",
     ]
-    if let state { words += ["--state", FilePath(state).absolute.string] }
-    if let workers { words += ["--workers", "\(workers)"] }
-    if let losses { words += ["--losses", losses.rawValue] }
+    // One word each: a value may begin with a dash.
+    if let state { words.append("--state=" + FilePath(state).absolute.string) }
+    if let workers { words.append("--workers=\(workers)") }
+    if let losses { words.append("--losses=" + losses.rawValue) }
     if let log {
-      words += ["--log", log == LogSink.journal ? log : FilePath(log).absolute.string]
+      words.append("--log=" + (log == LogSink.journal ? log : FilePath(log).absolute.string))
     }
-    if let logFormat { words += ["--log-format", logFormat.rawValue] }
+    if let logFormat { words.append("--log-format=" + logFormat.rawValue) }
     if storeIsOffline { words.append("--store-is-offline") }
-    for pattern in selection.only { words += ["--only", pattern] }
+    words += selection.only.map { "--only=" + $0 }
     return words
   }
 }

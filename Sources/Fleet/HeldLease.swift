@@ -39,6 +39,12 @@ final class HeldLease: Sendable {
     get throws { try lease.isCurrent }
   }
 
+  /// - Throws: `DurabilityError.locked` where somebody else has the work in hand by now: nothing of it
+  ///   may be changed then.
+  func requireCurrent() throws {
+    guard try isCurrent else { throw DurabilityError.locked(FilePath(token.path)) }
+  }
+
   /// Renews every lease five times in its length.
   private static func keep() {
     while true {

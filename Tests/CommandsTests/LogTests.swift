@@ -78,13 +78,25 @@ import Testing
     #expect(line.contains("found=28") && sum == 28, "\(line)")
   }
 
-  @Test(arguments: ["SQLite format 3\0", "stores: { roots: . }\n", "<?xml version", "t"])
+  @Test(arguments: [
+    "SQLite format 3\0", "stores: { roots: . }\n", "<?xml version", "t", "{\"run\":\"r\"}\n", "{\"",
+    "{\"time\"",
+  ])
   func `is not appended to what is no log`(text: String) throws {
     let bytes = Data(text.utf8)
     try bytes.write(to: URL(fileURLWithPath: path))
     defer { try? FileManager.default.removeItem(atPath: path) }
     #expect(throws: CommandError.self) { try LogSink(path: path, form: .json) }
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
+  }
+
+  @Test(arguments: [LogForm.logfmt, .json])
+  func `is appended to in whichever form it was begun`(form: LogForm) throws {
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    for next in [form, .logfmt, .json] {
+      try LogSink(path: path, form: next).write(.info, "run started", [])
+    }
+    #expect(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").count == 3)
   }
 
   @Test(arguments: ["/dev/null", "/tmp"])

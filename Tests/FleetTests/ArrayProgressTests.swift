@@ -116,6 +116,57 @@ import Testing
     #expect(pauses == [3, 6, 12, 24, 48, 60])
   }
 
+  @Test
+  func
+    `is what an earlier start submitted and nobody has, and until that is known no start may leave`()
+  {
+    var progress = ArrayProgress(count: 4)
+    progress.adopt([], isSameTry: true)
+    progress.see(3, Sight(isDone: true, starts: 1, results: 1))
+    #expect(!progress.isSure, "nobody was asked")
+    #expect(progress.actions(at: 0, tasks: nil, isHeld: { _ in true }).isEmpty && !progress.isSure)
+    #expect(actions(&progress, [0: waiting], held: [1]) == [.submit(2, hadBegun: false)])
+    #expect(!progress.isSure, "it is not submitted yet")
+    progress.submitted([2])
+    #expect(progress.isSure)
+  }
+
+  @Test
+  func `is surely in the queue where somebody holds it there, and not where it cannot be started`()
+  {
+    for (reason, isSure) in [("JobHeldUser", true), ("launch failed requeued held", false)] {
+      var progress = ArrayProgress(count: 1)
+      progress.adopt([], isSameTry: true)
+      let state = TaskState(state: "PENDING", reason: reason, node: "")
+      _ = progress.actions(at: 0, tasks: [0: state], isHeld: { _ in false })
+      #expect(progress.isSure == isSure, "\(reason)")
+    }
+  }
+
+  /// A start of a cluster's own takes over from the one before it, again and again.
+  @Test
+  func `is given up where nothing comes of it in however many starts, unless a person begins one`()
+  {
+    var progress = ArrayProgress(count: 1)
+    progress.submitted([0])
+    #expect(progress.standings(of: [0]).isEmpty, "that it was submitted is known")
+    for submissions in 2...ArrayProgress.mostFruitless {
+      let known = progress.standings(of: [0])
+      progress = ArrayProgress(count: 1)
+      progress.adopt(known, isSameTry: true)
+      #expect(actions(&progress, [:]) == [.submit(0, hadBegun: false)])
+      progress.submitted([0])
+      #expect(progress.standings(of: [0]).map(\.submissions) == [submissions])
+    }
+    let known = progress.standings(of: [0])
+    var (next, anew) = (ArrayProgress(count: 1), ArrayProgress(count: 1))
+    next.adopt(known, isSameTry: true)
+    #expect(
+      actions(&next, [:]) == [.giveUp(0, submissions: ArrayProgress.mostFruitless)])
+    anew.adopt(known, isSameTry: false)
+    #expect(actions(&anew, [:]) == [.submit(0, hadBegun: false)])
+  }
+
   @Test func `is named where an attempt holds it that the scheduler does not know`() {
     var progress = progress()
     #expect(actions(&progress, [0: running], held: [1]).isEmpty)

@@ -59,6 +59,31 @@ import Testing
     #expect(try FileKind(at: kept) == .none)
   }
 
+  /// `jobs.jsonl` has lines of earlier versions, too, and the last one may not be whole.
+  @Test func `tells a later start how often a bundle was submitted in vain`() throws {
+    func adopted() throws -> ClusterArray {
+      var array = try ClusterArray(at: BundleFolder("000001-abc", in: state))
+      try array.adopt(isSameTry: true)
+      return array
+    }
+    var first = try array()
+    for time in 1...3 {
+      first.progress.submitted([0])
+      first.note(job: "\(time)", indices: [0], at: Double(time))
+    }
+    let next = try adopted()
+    #expect(next.isAdopted && !next.progress.isSure)
+    #expect(next.progress.bundles[0].submissions == 3)
+    #expect(next.progress.standings(of: [0]) == first.progress.standings(of: [0]))
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: next.folder.jobs.string))
+    try file.seekToEnd()
+    try file.write(
+      contentsOf: Data(
+        "{\"job\":\"9\",\"tasks\":\"0\",\"time\":1}\n{\"job\":\"9\",\"again\":[{".utf8))
+    try file.close()
+    #expect(try adopted().progress.standings(of: [0]) == first.progress.standings(of: [0]))
+  }
+
   private func verdicts(_ lines: [BundleLine]) -> [MigrationResult.Verdict] {
     lines.compactMap { $0.result?.end.result.verdict }
   }

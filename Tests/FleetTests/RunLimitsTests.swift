@@ -37,7 +37,8 @@ import Testing
     ("01:00-05:00", 300, false),  // the end is outside
     ("22:30-02:00", 1_350, true), ("22:30-02:00", 0, true), ("22:30-02:00", 119, true),
     ("22:30-02:00", 120, false), ("22:30-02:00", 1_349, false),
-    ("0:00-24:00", 1_439, true),
+    ("0:00-24:00", 1_439, true), ("0:00-24:00", 0, true),
+    ("24:00-05:00", 0, true), ("24:00-05:00", 300, false), ("24:00-05:00", 1_439, false),
   ])
   func `know a window, over midnight too`(text: String, minutes: Int, isInside: Bool) throws {
     #expect(try #require(DailyWindow(text)).contains(minutes: minutes) == isInside)
@@ -46,6 +47,7 @@ import Testing
   @Test(arguments: [
     "", "1-5", "01:00", "01:00-01:00", "25:00-01:00", "01:60-02:00", "01:00-02:00-03:00",
     "01:0-02:00", "a:00-02:00", "24:01-02:00",
+    "24:00-00:00", "24:00-24:00", "00:00-00:00",  // never open
   ])
   func `take nothing else for a window`(text: String) { #expect(DailyWindow(text) == nil) }
 }

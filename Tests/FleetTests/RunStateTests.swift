@@ -1,3 +1,4 @@
+import Foundation
 import GodwitDurableFiles
 import SystemPackage
 import Testing
@@ -54,5 +55,27 @@ import Testing
       try run()
     }
     #expect(try RunState(of: places.owner, in: places.state) == .idle)
+  }
+
+  /// Who asks how far it is gets every field that is always there.
+  @Test
+  func `says of a run that is starting that it has done nothing yet, and whether it is paused`()
+    throws
+  {
+    let scratch = try Scratch()
+    for isPaused in [false, true] {
+      var control = RunControl()
+      control.isPaused = isPaused
+      try control.write(in: scratch.path)
+      let line = JSONLine.text(of: RunProgress.starting("p", in: scratch.path))
+      let fields = try #require(
+        try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+      for name in ["found", "done", "notDone", "waiting"] { #expect(fields[name] as? Int == 0) }
+      #expect(fields["event"] as? String == "progress" && fields["pipeline"] as? String == "p")
+      #expect(fields["time"] is Double && (fields["inFlight"] as? [Any])?.isEmpty == true)
+      #expect(fields["isPaused"] as? Bool == isPaused)
+      #expect(fields["held"] as? String == (isPaused ? "paused" : nil))
+      #expect(fields["run"] == nil && fields["process"] == nil, "nobody knows yet")
+    }
   }
 }

@@ -162,6 +162,20 @@ import Testing
     #expect(try !arguments(of: "sbatch").contains { $0.hasPrefix("--dependency") })
   }
 
+  @Test(arguments: [
+    (["000001-ab"], false, ["--dependency=afterany:12"]),
+    (["000001-ab"], true, ["--begin=now+300", "--dependency=afterany:12"]),
+    ([], false, ["--begin=now+30"]), ([], true, ["--begin=now+300"]),
+  ])
+  func `begin no next start at once`(after: [String], isLater: Bool, waits: [String]) async throws {
+    try say("squeue", "echo 'godwit-000001-ab|12|3|RUNNING|None|n1'")
+    _ = try await scheduler().submitFollower(
+      ["godwit", "run"], name: "next", in: "/p", after: after, isLater: isLater)
+    let found = try arguments(of: "sbatch")
+    #expect(
+      found.filter { $0.hasPrefix("--begin") || $0.hasPrefix("--dependency") } == waits)
+  }
+
   @Test func `say which tasks are there, by the array's number and never by the job's`()
     async throws
   {

@@ -182,4 +182,86 @@ extension `Stores in bundles` {
     #expect(run.status == 3 && run.counts == "1 found, 1 refused", "\(run.messages)")
     #expect(starts < 6)
   }
+
+  /// Recipes in stores of their own folders.
+  private func recipes(
+    _ version: String, stores: [String], rows: Int, keys: String
+  ) throws -> PipelineFolder {
+    let folder = try PipelineFolder("recipes-2.0")
+    let models = folder.root.appendingPathComponent("Fixtures/Recipes.xcdatamodeld").path
+    for name in stores {
+      let made = try Godwit.run([
+        "fixture", "\(models):\(version)", "--rows", "\(rows)", "--seed", "1",
+        "-o", folder.path("stores/\(name).sqlite"),
+      ])
+      try #require(made.status == 0, "\(made.messages)")
+    }
+    try """
+    stores: { roots: stores }
+    models: \(models)
+    \(keys)
+    """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    return folder
+  }
+
+  @Test func `hand out nothing again of a store that has come further, while another one waits`()
+    throws
+  {
+    let folder = try recipes(
+      "Recipes", stores: ["a", "b"], rows: 900,
+      keys: "destination: Recipes 2\nshard: { bytes: 256KiB }\n"
+        + "engine: { array: { bundle: { bytes: 512KiB } } }")
+    var run = try folder.godwit(["run"], ["--detach"])
+    let first = try #require(try folder.manifests().first)
+    #expect(try Godwit.bundles(first) == 2, "both are cut over machines")
+    var known: [Set<String>] = [[first]]
+    for start in 1...12 where run.summary["migrated"] as? Int != 1 {
+      for manifest in try folder.manifests() {
+        // The second store's first step waits in a queue all the time.
+        for index in try 0..<Godwit.bundles(manifest) where manifest != first || index == 0 {
+          #expect(try Godwit.task(manifest, index).status == 0)
+        }
+      }
+      run = try folder.godwit(["run"], ["--detach"])
+      known.append(Set(try folder.manifests()).subtracting(known.joined()))
+      #expect(known[start].count <= 1, "one step after the other: \(known[start])")
+    }
+    #expect(run.summary["migrated"] as? Int == 1 && known.count > 3, "\(run.messages)")
+    #expect(try folder.manifests() == [first], "nothing is left of it")
+    run = try folder.godwit(["run"], ["--detach"])
+    #expect(run.summary["detached"] as? Bool == true && run.summary["migrated"] as? Int == 1)
+    #expect(try folder.manifests() == [first])
+    // One that is another since is looked at from its beginning.
+    let connection = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try connection.execute("UPDATE ZRECIPE SET Z_OPT = Z_OPT + 1")
+    try connection.close()
+    #expect(try folder.godwit(["run"], ["--detach"]).summary["detached"] as? Bool == true)
+    #expect(try folder.manifests().map(Godwit.bundles) == [2, 1])
+    run = try finish(folder)
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
+  }
+
+  /// Of the first wave an earlier start has taken over what became of it.
+  @Test func `give every reason of a store that failed, with its place, as the engine local does`()
+    throws
+  {
+    func reasons(_ run: Godwit.Run) throws -> [String: String] {
+      #expect(run.status == 3 && run.counts == "2 found, 2 refused", "\(run.messages)")
+      return try run.results.reduce(into: [:]) { known, result in
+        let said = try #require(result.value["reasons"] as? [[String: Any]])
+        #expect(said.contains { $0["entity"] != nil }, "\(said)")
+        known[URL(fileURLWithPath: result.key).lastPathComponent] = String(
+          decoding: try JSONSerialization.data(withJSONObject: said, options: .sortedKeys),
+          as: UTF8.self)
+      }
+    }
+    func folder() throws -> PipelineFolder {
+      try recipes(
+        "Recipes 2", stores: ["a", "b"], rows: 60,
+        keys: "destination: Recipes\ncanary: [1, 100%]\nlimits: { failure-budget: 5 }\n"
+          + "engine: array")
+    }
+    let local = try reasons(try folder().godwit(["run"], ["--engine", "local"]))
+    #expect(try reasons(finish(folder())) == local)
+  }
 }

@@ -177,3 +177,32 @@ import Testing
     #expect(shown.output.contains("x\u{202E}y"))
   }
 }
+
+@Suite struct `A run's log` {
+  private static let places = [
+    "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-journal", "state", "state/lock",
+    "state/run.log",
+    "state/cluster/../ledger.jsonl", "link/lock",
+  ]
+
+  /// Before its first start, and after it.
+  @Test(arguments: places)
+  func `is none of what its runs keep, whether that is there yet or not`(place: String) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: folder.path("state"))
+    func refused() throws {
+      let contents = try folder.storeContents()
+      let run = try folder.godwit(["run"], ["--log", folder.path(place)])
+      #expect(run.status == 73 && run.messages.contains("Give another path"), "\(run.messages)")
+      #expect(try folder.storeContents() == contents)
+    }
+    if !place.hasPrefix("link/") && !place.contains("..") { try refused() }
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("state/cluster"), withIntermediateDirectories: true)
+    try refused()
+    #expect(try folder.godwit(["run"], ["--log", folder.path("run.log")]).status == 0)
+    #expect(try folder.godwit(["status"]).status == 0, "the ledger is whole")
+  }
+}

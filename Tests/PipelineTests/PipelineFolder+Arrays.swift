@@ -23,6 +23,7 @@ extension PipelineFolder {
     guard FileManager.default.fileExists(atPath: arrays) else { return [] }
     return try FileManager.default.contentsOfDirectory(atPath: arrays).sorted()
       .map { "\(arrays)/\($0)/manifest.jsonl" }
+      .filter(FileManager.default.fileExists)
   }
 
   /// Does every bundle of them.

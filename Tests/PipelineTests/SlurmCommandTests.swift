@@ -58,7 +58,56 @@ import Testing
     #expect(run.status == 0, "\(run.messages)")
     let command = try String(contentsOfFile: script, encoding: .utf8)
     let state = URL(fileURLWithPath: folder.path("st")).resolvingSymlinksInPath().path
-    #expect(command.contains("'--state' '\(state)'"), "\(command)")
+    #expect(command.contains("'--state=\(state)'"), "\(command)")
+  }
+
+  @Test func `which stores a detached run takes up may have their pattern begin with a dash`()
+    throws
+  {
+    let folder = try PipelineFolder.orders(["-old", "a"])
+    let script = folder.path("next.sh")
+    let bin = try commands(
+      folder,
+      sbatch: "case \"$*\" in *--array*) cat >/dev/null;; *) cat >'\(script)';; esac; echo 7")
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--engine", "slurm", "--detach", "--only=-o*"], programs: bin)
+    #expect(run.status == 0, "\(run.messages)")
+    try folder.doAll()
+    // What the cluster starts.
+    let next = try Process.run(
+      URL(fileURLWithPath: "/usr/bin/env"), arguments: ["PATH=\(bin):/usr/bin:/bin", "sh", script])
+    next.waitUntilExit()
+    #expect(next.terminationStatus == 0)
+    #expect(try folder.godwit(["status"]).summary["state"] as? String == "ended")
+    #expect(folder.storeFiles().count { $0.contains(".godwit-backup-") } == 1)
+  }
+
+  @Test func `that it lost a task of a detached run has that submitted again by the next start`()
+    throws
+  {
+    let folder = try PipelineFolder.orders(["a"])
+    let calls = folder.path("calls")
+    let bin = try commands(folder, sbatch: "cat >/dev/null; echo \"$*\" >>'\(calls)'; echo 7")
+    func start() throws -> [Substring] {
+      let run = try Godwit.run(
+        ["run", folder.url.path, "--engine", "slurm", "--detach", "--json"], programs: bin)
+      #expect(run.status == 0 && run.summary["detached"] as? Bool == true, "\(run.messages)")
+      defer { try? FileManager.default.removeItem(atPath: calls) }
+      return try String(contentsOfFile: calls, encoding: .utf8).split(separator: "\n")
+    }
+    for _ in 1...2 {
+      let found = try start()
+      #expect(found.map { $0.contains("--array=0") } == [true, false], "\(found)")
+      #expect(found.last?.contains("--begin=now+30") == true, "nothing is there to wait for")
+    }
+    let jobs = try String(
+      contentsOfFile: folder.path("state/cluster/\(arrayName(folder))/jobs.jsonl"), encoding: .utf8)
+    #expect(jobs.contains(#""submissions":2"#), "\(jobs)")
+  }
+
+  private func arrayName(_ folder: PipelineFolder) throws -> String {
+    let manifest = try #require(try folder.manifests().first)
+    return URL(fileURLWithPath: manifest).deletingLastPathComponent().lastPathComponent
   }
 
   @Test func `that a partition is not there has its name in the doctor's words`() throws {

@@ -60,8 +60,9 @@ final class LogSink: Sendable {
   private static func checkLog(_ path: FilePath) throws {
     guard try FileKind(following: path) == .regular else { return }
     let start = String(
-      decoding: try RegularFile.firstBytes(of: path, count: 5, links: .followed), as: UTF8.self)
-    if start.isEmpty || start == "time=" || start.hasPrefix("{\"") { return }
+      decoding: try RegularFile.firstBytes(of: path, count: 8, links: .followed), as: UTF8.self)
+    // The time is the first field of a line, see ``write(_:_:_:)``.
+    if start.isEmpty || start.hasPrefix("time=") || start == #"{"time":"# { return }
     throw CommandError(
       .cannotCreateOutput, "output",
       "\(path) does not begin as a log of godwit does, and no lines are appended to it. Give another "

@@ -21,7 +21,19 @@ struct ArrayProgress: Sendable {
     fileprivate var missingSince: Double?
     /// Whether an attempt holds it that the scheduler has not known for a while.
     fileprivate(set) var isHeldByUnknown = false
+    /// Whether an earlier start submitted it, and nobody has been seen yet who has it in hand.
+    fileprivate var isUnsure = false
     var state: TaskState?
+  }
+
+  /// What is written down of a bundle that was submitted again, for later starts.
+  struct Standing: Codable, Sendable, Equatable {
+    var bundle: Int
+    var submissions: Int
+    var fruitless: Int
+    /// At the last submission.
+    var starts: Int
+    var results: Int
   }
 
   /// What is to be done about a bundle.
@@ -57,6 +69,8 @@ struct ArrayProgress: Sendable {
     bundles.reduce(0) { $0 + max(0, $1.sight.starts - $1.submissions) }
   }
   var waiting: Int { bundles.count { !$0.sight.isDone && $0.submissions == 0 } }
+  /// Whether what earlier starts submitted is done, or has been found in somebody's hands.
+  var isSure: Bool { bundles.allSatisfy { $0.sight.isDone || !$0.isUnsure } }
 
   mutating func see(_ index: Int, _ sight: Sight) { bundles[index].sight = sight }
 
@@ -72,7 +86,35 @@ struct ArrayProgress: Sendable {
       bundles[index].submissions += 1
       bundles[index].atSubmission = bundles[index].sight
       bundles[index].missingSince = nil
+      bundles[index].isUnsure = false
       bundles[index].state = nil
+    }
+  }
+
+  /// Takes over from an earlier start. Whether its bundles were submitted the scheduler knows; those that it does
+  /// not know are missing.
+  ///
+  /// - Parameters:
+  ///   - standings: Those of bundles that were submitted again, the last of each.
+  ///   - isSameTry: Whether what came to nothing counts on: no person has looked at it since.
+  mutating func adopt(_ standings: [Standing], isSameTry: Bool) {
+    for index in bundles.indices {
+      (bundles[index].submissions, bundles[index].isUnsure) = (1, true)
+    }
+    for known in standings where bundles.indices.contains(known.bundle) {
+      bundles[known.bundle].submissions = max(1, known.submissions)
+      bundles[known.bundle].fruitless = isSameTry ? max(0, known.fruitless) : 0
+      bundles[known.bundle].atSubmission = Sight(starts: known.starts, results: known.results)
+    }
+  }
+
+  /// What a later start has to know of bundles that were submitted.
+  func standings(of indices: [Int]) -> [Standing] {
+    indices.filter { bundles[$0].submissions > 1 }.map { index in
+      let bundle = bundles[index]
+      return Standing(
+        bundle: index, submissions: bundle.submissions, fruitless: bundle.fruitless,
+        starts: bundle.atSubmission.starts, results: bundle.atSubmission.results)
     }
   }
 
@@ -92,6 +134,7 @@ struct ArrayProgress: Sendable {
       guard tasks[index] == nil || isLost else {
         bundles[index].missingSince = nil
         bundles[index].isHeldByUnknown = false
+        bundles[index].isUnsure = false
         continue
       }
       let since = bundles[index].missingSince ?? time
@@ -101,7 +144,10 @@ struct ArrayProgress: Sendable {
       guard time - since >= min(pause, Self.longestGraceSeconds) else { continue }
       let isHeld = isHeld(index)
       bundles[index].isHeldByUnknown = isHeld && time - since >= Self.quietSeconds
-      guard !isHeld else { continue }
+      guard !isHeld else {
+        bundles[index].isUnsure = false
+        continue
+      }
       if bundles[index].fruitless + 1 >= Self.mostFruitless {
         actions.append(.giveUp(index, submissions: bundles[index].submissions))
       } else if isLost {

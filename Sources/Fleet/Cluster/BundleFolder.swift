@@ -9,7 +9,7 @@ import SystemPackage
 ///
 ///     manifest.jsonl       what is to be done, see ``BundleManifest``
 ///     permit               while it is there, bundles of the array may be worked on and committed
-///     jobs.jsonl           what was submitted, for people
+///     jobs.jsonl           what was submitted: for people, and how often it came to nothing
 ///     tasks.log            what the tasks wrote to standard error, see ``keptLog``
 ///     K.lock               held, as a lease, by the attempt that works on bundle K
 ///     K.start-ATTEMPT      an attempt has begun: ``AttemptStart``

@@ -11,6 +11,8 @@ struct ClusterArray: Sendable {
   let stores: [[FoundStore]]
   let storesByPath: [FilePath: FoundStore]
   var progress: ArrayProgress
+  /// Whether an earlier start made it.
+  private(set) var isAdopted = false
   /// How far each file of results has been read.
   private var offsets: [String: Int64] = [:]
   /// Stores that have a result, by bundle.
@@ -24,6 +26,8 @@ struct ClusterArray: Sendable {
 
   var name: String { folder.name }
   var isOfUnits: Bool { header.units != nil }
+  /// Later arrays have higher ones.
+  var number: Int { Int(name.prefix { $0 != "-" }) ?? 0 }
   /// Of one store that is cut over machines: its units, or its steps in between.
   var isOfLargeStore: Bool { isOfUnits || header.handsOut }
 
@@ -62,6 +66,19 @@ struct ClusterArray: Sendable {
 
   private static func byPath(_ stores: [[FoundStore]]) -> [FilePath: FoundStore] {
     Dictionary(stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+  }
+
+  /// Whether a store is one of its own, or its units are.
+  func holds(_ store: FilePath) -> Bool {
+    storesByPath[store] != nil || header.units?.path == store
+  }
+
+  /// Takes it over from an earlier start.
+  ///
+  /// - Parameter isSameTry: See ``ArrayProgress/adopt(_:isSameTry:)``.
+  mutating func adopt(isSameTry: Bool) throws {
+    isAdopted = true
+    progress.adopt(try standings(), isSameTry: isSameTry)
   }
 
   /// - Throws: ``ClusterError/badManifest(path:reason:)`` for one with stores that are none of the
@@ -169,16 +186,36 @@ struct ClusterArray: Sendable {
     header.bundles.indices.contains { progress.bundles[$0].sight.starts > 0 && isHeld($0) }
   }
 
-  /// Writes down, for people, what was submitted.
+  /// A line of what was submitted.
+  private struct Submission: Codable {
+    var job: String
+    var tasks: String
+    var time: Double
+    /// Of those that were submitted before; nil where none was.
+    var again: [ArrayProgress.Standing]?
+  }
+
+  /// 64 MiB.
+  private static let jobsLimit = 64 << 20
+
+  /// Writes down what was submitted: for people, and for later starts how often it came to nothing.
   func note(job: String, indices: [Int], at time: Double) {
-    struct Line: Encodable {
-      var job: String
-      var tasks: String
-      var time: Double
-    }
-    let line = Line(job: job, tasks: SlurmScheduler.text(of: indices), time: time)
+    let again = progress.standings(of: indices)
+    let line = Submission(
+      job: job, tasks: SlurmScheduler.text(of: indices), time: time,
+      again: again.isEmpty ? nil : again)
     guard var log = try? DurableLog(at: folder.jobs) else { return }
     try? log.append([JSONLine.text(of: line)], surviving: .processCrash)
+  }
+
+  /// In the order in which they were written. A line that is not whole is nobody's.
+  private func standings() throws -> [ArrayProgress.Standing] {
+    let bytes = try RegularFile.bytesIfPresent(
+      of: folder.jobs, limit: Self.jobsLimit, isPrivate: true)
+    let decoder = JSONDecoder()
+    return (bytes ?? []).split(separator: UInt8(ascii: "\n")).flatMap { line in
+      (try? decoder.decode(Submission.self, from: Data(line)))?.again ?? []
+    }
   }
 }
 

@@ -12,22 +12,22 @@ struct ClusterWork {
   private let questions: SchedulerQuestions
   /// What got lost, until it is submitted again.
   private var waitingAgain: [TaskSubmission] = []
-  private let books: any StoreBooks
+  let books: any StoreBooks
   private let lease: HeldLease
   let cutter: BundleCutter
   let limits: SchedulerLimits
   /// What the headers of new manifests have in common.
   private let template: BundleManifest.Header
 
-  private(set) var arrays: [ClusterArray] = []
-  private var owned: Set<FilePath> = []
+  var arrays: [ClusterArray] = []
+  var owned: Set<FilePath> = []
   /// Stores whose units are on their way.
-  private var waitingForUnits: [FilePath: FoundStore] = [:]
+  var waitingForUnits: [FilePath: FoundStore] = [:]
   private(set) var report = ClusterProgress()
   /// What nobody but their holders can go on with, for people.
   private(set) var heldByUnknown: [String] = []
   private var lastLook = -Double.infinity
-  private var restartsOfFinished = 0
+  var restartsOfFinished = 0
   /// Of the arrays' names.
   private var lastNumber = 0
 
@@ -70,22 +70,31 @@ struct ClusterWork {
   /// Whether the store is in an array that is not over.
   func owns(_ store: FoundStore) -> Bool { owned.contains(store.path) }
   var isEmpty: Bool { arrays.isEmpty }
+  /// Whether this start may leave the arrays to others: all that is cut is submitted, and what earlier starts
+  /// submitted is in the scheduler's queue or in somebody's hands. A scheduler that does not answer is not waited
+  /// for here: who submits the next start asks it.
+  var canBeLeft: Bool {
+    guard waitingAgain.isEmpty, !questions.isSubmitting,
+      arrays.allSatisfy({ $0.progress.waiting == 0 })
+    else { return false }
+    return arrays.allSatisfy(\.progress.isSure) || questions.hasNobody
+      || questions.silence != nil
+  }
   /// Tasks that the scheduler itself started again.
   var restarted: Int { arrays.reduce(restartsOfFinished) { $0 + $1.progress.restarts } }
 
   /// Takes up an array of an earlier start. Its tasks may be at work.
   ///
   /// - Parameter store: The one whose units they are.
-  mutating func adopt(_ array: ClusterArray, store: FoundStore?) {
+  mutating func adopt(_ array: ClusterArray, store: FoundStore?) throws {
     var array = array
-    // Whether they were submitted the scheduler knows; those that it does not know are missing.
-    array.progress.submitted(Array(array.header.bundles.indices))
+    try array.adopt(isSameTry: run.context.followerToken != nil)
     for stores in array.stores { owned.formUnion(stores.map(\.path)) }
     if let store {
       owned.insert(store.path)
       waitingForUnits[store.path] = store
     }
-    lastNumber = max(lastNumber, Int(array.name.prefix { $0 != "-" }) ?? 0)
+    lastNumber = max(lastNumber, array.number)
     arrays.append(array)
   }
 
@@ -101,7 +110,7 @@ struct ClusterWork {
     try write(cutter.bundles(small).map { .stores($0) }, wave: wave)
   }
 
-  private mutating func write(
+  mutating func write(
     _ bundles: [BundleManifest.Bundle], wave: Int,
     _ change: (inout BundleManifest.Header) -> Void = { _ in }
   ) throws {
@@ -175,15 +184,16 @@ extension ClusterWork {
   private mutating func take(
     _ submission: TaskSubmission, _ job: String, at place: Int
   ) -> ClusterSubmission {
-    let (array, count) = (arrays[place], submission.indices.count)
-    array.note(job: job, indices: submission.indices, at: Date().timeIntervalSince1970)
+    let (name, count) = (arrays[place].name, submission.indices.count)
     arrays[place].progress.submitted(submission.indices)
+    arrays[place].note(
+      job: job, indices: submission.indices, at: Date().timeIntervalSince1970)
     if let neverStarted = submission.neverStarted {
       report.resubmitted += count
       report.neverStarted += neverStarted
     }
     return ClusterSubmission(
-      array: array.name, job: job, tasks: count, again: submission.neverStarted != nil,
+      array: name, job: job, tasks: count, again: submission.neverStarted != nil,
       neverStarted: submission.neverStarted)
   }
 }
@@ -196,6 +206,8 @@ extension ClusterWork {
     /// Of commits that earlier runs began: the results of their stores are still to come.
     var earlierCommits: [(store: FoundStore, result: BundleResult)] = []
     var events: [(store: FilePath, event: RunEvent)] = []
+    /// Stores that nobody has in hand any more, without a result that is new.
+    var left: [FoundStore] = []
   }
 
   /// Reads what is new. Arrays that are over go, and what they were waited for is cut.
@@ -210,7 +222,7 @@ extension ClusterWork {
           if result.isOfEarlierCommit {
             news.earlierCommits.append((store, result))
           } else if let handedOut = result.end.handedOut {
-            try handOut(handedOut, of: store, wave: array.header.wave)
+            if try handOut(handedOut, of: store, by: array) { news.left.append(store) }
           } else {
             // It may be tried again before its array is over.
             owned.remove(store.path)
@@ -222,45 +234,6 @@ extension ClusterWork {
       }
     }
     return news
-  }
-
-  /// Arrays that are over. Their folders may go once their results are written down.
-  mutating func takeFinished() throws -> [ClusterArray] {
-    let finished = arrays.filter(\.progress.isDone)
-    restartsOfFinished += finished.reduce(0) { $0 + $1.progress.restarts }
-    arrays.removeAll(where: \.progress.isDone)
-    for array in finished {
-      for store in array.stores.joined() where waitingForUnits[store.path] == nil {
-        owned.remove(store.path)
-      }
-      guard let work = array.header.units,
-        !arrays.contains(where: { $0.header.units?.path == work.path }),
-        let store = waitingForUnits.removeValue(forKey: work.path)
-      else { continue }
-      // What others could not perform its own process performs, and says what is wrong.
-      let isWhole = try !array.isPerformed()
-      owned.insert(store.path)
-      try write([.stores([store])], wave: array.header.wave) {
-        // What is finished is not to be forgotten now.
-        ($0.handsOut, $0.isFresh) = (!isWhole, false)
-      }
-    }
-    return finished
-  }
-
-  private mutating func handOut(
-    _ handedOut: HandedOut, of store: FoundStore, wave: Int
-  ) throws {
-    waitingForUnits[store.path] = store
-    owned.insert(store.path)
-    // A step of a chain, and a snapshot, are read from files that lie elsewhere.
-    var work = handedOut.work
-    work.store = store.path.string
-    // An earlier start has cut them already.
-    guard !arrays.contains(where: { $0.header.units == work }) else { return }
-    let bundles = cutter.bundles(
-      units: handedOut.units, shardBytes: run.template.shardBytes)
-    try write(bundles.map { .units($0) }, wave: wave) { $0.units = work }
   }
 
   /// Asks the scheduler, and by what it answered finds what got lost: ``submitWaiting(isHeld:)`` submits
@@ -340,12 +313,4 @@ extension ClusterWork {
 
   /// Asks the scheduler for nothing further.
   func endQuestions() { questions.end() }
-}
-
-extension HeldLease {
-  /// - Throws: `DurabilityError.locked` where somebody else has the work in hand by now: nothing of it
-  ///   may be changed then.
-  func requireCurrent() throws {
-    guard try isCurrent else { throw DurabilityError.locked(FilePath(token.path)) }
-  }
 }

@@ -172,7 +172,7 @@ extension PipelineRun {
       follow.tellStuck(work.report, held: work.heldByUnknown) { observe(.note($0)) }
       look(&flow, setting, isFirst: false)
       tell(flow, follow.running, held: held, summary, setting, work.report)
-      if options.isDetached, follow.uncut.isEmpty, !work.isEmpty, work.isSubmitted { break }
+      if options.isDetached, follow.uncut.isEmpty, !work.isEmpty, work.canBeLeft { break }
       if isIdle { try? await Task.sleep(for: follow.pause) }
       // What comes next changes what a successor may have in hand.
       if let loss = setting.loss { flow.look(at: 0, loss: loss) }
@@ -256,7 +256,8 @@ extension PipelineRun {
       for try await (place, outcome) in group { outcomes[place] = outcome }
       return outcomes
     }
-    var again: [FoundStore] = []
+    // One that has not begun, or is settled, is cut when its wave begins, or never.
+    var again = news.left.filter { follow.inFlight.contains($0.path) }
     for (place, (store, _)) in news.results.enumerated() {
       // Of a store that this start was told to leave out, the books are told alone.
       guard follow.found[store.path] != nil else { continue }
@@ -299,9 +300,6 @@ extension PipelineRun {
 }
 
 extension ClusterWork {
-  /// Whether everything that is cut is submitted.
-  var isSubmitted: Bool { arrays.allSatisfy { $0.progress.waiting == 0 } }
-
   /// - Throws: ``ClusterError/underWayElsewhere(state:pipeline:)`` where work of another pipeline with the
   ///   state folder is on a cluster.
   static func requireNoOther(in state: FilePath, than file: FilePath) throws {

@@ -78,7 +78,7 @@ extension PipelineRun {
       }
       let store = array.header.units.flatMap { found[FilePath($0.store)] }
       if isOurs, try isTakenUp(array, found), !array.isOfUnits || store != nil {
-        work.adopt(array, store: store)
+        try work.adopt(array, store: store)
         observe(.note("Attached to \(array.name), \(array.header.bundles.count) bundles."))
       } else {
         try setting.lease.requireCurrent()

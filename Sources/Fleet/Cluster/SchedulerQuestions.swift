@@ -106,6 +106,7 @@ final class SchedulerQuestions: Sendable {
   private struct State {
     var asking: Task<Void, Never>?
     var answer: Tasks?
+    var hasNobody = false
     var silence = SchedulerSilence()
     /// An answer to a question from before a submission knows nothing of what was submitted.
     var submissions = 0
@@ -147,6 +148,7 @@ final class SchedulerQuestions: Sendable {
           switch answer {
           case .success(let tasks):
             state.silence.end()
+            state.hasNobody = tasks == nil
             if state.submissions == submissions { state.answer = tasks }
           case .failure(let error): state.silence.add(error)
           }
@@ -160,6 +162,9 @@ final class SchedulerQuestions: Sendable {
 
   /// Why it does not answer when it is asked for tasks; nil where it does.
   var silence: String? { state.withLock { $0.silence.message } }
+
+  /// Whether nobody can be asked for tasks: no answer will come.
+  var hasNobody: Bool { state.withLock(\.hasNobody) }
 
   var isSubmitting: Bool { state.withLock { $0.submitting != nil || $0.submitted != nil } }
 

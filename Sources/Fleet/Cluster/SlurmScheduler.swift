@@ -158,12 +158,17 @@ struct SlurmScheduler: ArrayScheduler {
   func submitFollower(
     _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
   ) async throws -> String? {
+    let dependency = try await dependency(on: after)
+    // One that waits for nothing would find what its predecessor has left, and be followed at once.
+    let wait = isLater ? 300 : dependency.isEmpty ? Self.followerSeconds : nil
     let arguments =
-      (isLater ? ["--begin=now+300"] : [])
-      + common(name: name, log: folder.appending("follower.log"), folder: folder)
-      + (try await dependency(on: after))
+      (wait.map { ["--begin=now+\($0)"] } ?? [])
+      + common(name: name, log: folder.appending("follower.log"), folder: folder) + dependency
     return try await submit(arguments, command)
   }
+
+  /// 30.
+  private static let followerSeconds = 30
 
   /// Only jobs that are there still: a dependency on one that Slurm has forgotten is refused or counts
   /// as fulfilled.

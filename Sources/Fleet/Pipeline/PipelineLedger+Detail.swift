@@ -1,23 +1,28 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitPlanning
 import GodwitWorker
 import SystemPackage
 
 // What lines say for people alone. A fleet of large models has more of it than a coordinator may hold: it stays in
 // the file, and is read again for a result that a later start gives.
 extension PipelineLedger {
-  /// The rest of what was said of a migrated store. Fields may be added to and never change meaning.
+  /// The rest of what was said of a store that was migrated, or failed. Fields may be added to and never change
+  /// meaning.
   struct Detail: Codable, Sendable, Equatable {
     var counts: [String: Int64]?
     var path: [String]?
     var findings: [StoreFinding]?
     var notes: [String]?
     var lostRights: LostRights?
+    /// Of a failure, all of them with their places.
+    var reasons: [Reason]?
 
-    /// Nil for a store that was not migrated: it is looked at again.
+    /// Nil for any other store: it is looked at again.
     init?(_ result: MigrationResult) {
-      guard result.verdict == .migrated else { return nil }
+      guard result.verdict == .migrated || result.isFailure else { return nil }
+      reasons = result.isFailure ? result.reasons : nil
       (counts, path) = (result.counts, result.path)
       findings = result.findings.isEmpty ? nil : result.findings
       notes = result.notes.isEmpty ? nil : result.notes

@@ -33,7 +33,8 @@ extension PipelineRun {
     var maker = FleetPlanMaker()
     for result in tellUnreadable(findings, &summary) { maker.add(nil, result) }
     let settings = try settingsDigest()
-    let quarantined = try RunHistory.quarantined(ledger?.quarantine() ?? [])
+    let quarantined = try RunHistory.quarantined(
+      ledger?.quarantine() ?? [], limit: pipeline.quarantineAfter)
     let quarantineSettings = quarantineSettings(settings)
     var planned: [PlannedStores.Store] = []
     let hosts = hosts(pace: nil)

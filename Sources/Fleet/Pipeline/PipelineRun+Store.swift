@@ -129,7 +129,8 @@ extension PipelineRun {
       return nil
     }
     result.reasons = [Reason(reason: known.reason ?? "failed", message: known.message ?? "")]
-    (result.code, result.source, result.destination) = (known.code, known.source, known.destination)
+    result.code = known.code
+    result.take(known, books)
     return result
   }
 
@@ -267,19 +268,7 @@ extension PipelineRun {
   ) -> MigrationResult {
     var result = MigrationResult(
       store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
-    result.source = known.source
-    result.destination = known.destination
-    result.output = known.output
-    result.backup = known.backup
-    result.rows = known.rows
-    result.losses = known.losses ?? []
-    (result.setAside, result.rejects) = (known.setAside, known.rejects)
-    if let detail = books.detail(of: FilePath(known.store)) {
-      (result.counts, result.path) = (detail.counts, detail.path)
-      result.findings = detail.findings ?? []
-      result.notes += detail.notes ?? []
-      result.lostRights = detail.lostRights
-    }
+    result.take(known, books)
     return result
   }
 
@@ -294,6 +283,22 @@ extension PipelineRun {
             "\(link) is a symbolic link, and may lead out of the root \(store.root). Put the "
             + "file or folder itself there, or exclude the store.")
       ])
+  }
+}
+
+extension MigrationResult {
+  /// Says again what an earlier start has said of the store.
+  fileprivate mutating func take(_ known: PipelineLedger.Entry, _ books: any StoreBooks) {
+    (source, destination) = (known.source, known.destination)
+    (output, backup, rows) = (known.output, known.backup, known.rows)
+    losses = known.losses ?? []
+    (setAside, rejects) = (known.setAside, known.rejects)
+    guard let detail = books.detail(of: FilePath(known.store)) else { return }
+    reasons = detail.reasons ?? reasons
+    (counts, path) = (detail.counts, detail.path)
+    findings = detail.findings ?? []
+    notes += detail.notes ?? []
+    lostRights = detail.lostRights
   }
 }
 

@@ -26,6 +26,20 @@ package struct PipelinePlaces: Sendable {
       .appending(Ledger.fileName)
   }
 
+  /// A log is none of the files that runs keep, whether those are there yet or not.
+  ///
+  /// - Throws: `PlaceError` for the ledger, what SQLite keeps beside it, and all in the state folder.
+  package func checkLog(_ path: FilePath) throws {
+    try NewFilePlace(path, beside: [ledger]).check()
+    let place = path.absolute
+    if place.isSamePlace(as: ledger.absolute) {
+      throw PlaceError(path, "it is the ledger of the pipeline's runs")
+    }
+    if place.starts(with: state.absolute) {
+      throw PlaceError(path, "what lies in \(state) is the pipeline's runs' own")
+    }
+  }
+
   /// Whether a run, a rollback or a removal of backups is under way.
   package var isInUse: Bool {
     get throws {

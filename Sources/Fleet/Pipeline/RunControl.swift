@@ -48,10 +48,12 @@ package struct RunControl: Codable, Sendable, Equatable {
 package struct RunProgress: Codable, Sendable, Equatable {
   package private(set) var event = "progress"
   package var pipeline: String
-  package var run: String
+  /// The run's name. Nil while it is starting.
+  package var run: String?
   /// Seconds since 1970-01-01 UTC.
   package var time: Double
-  package var process: Int32
+  /// The run's process number. Nil while it is starting.
+  package var process: Int32?
   package var found: Int
   package var done: Int
   package var notDone: Int
@@ -88,6 +90,14 @@ package struct RunProgress: Codable, Sendable, Equatable {
       progress.cluster?.silent = nil
     }
     return progress
+  }
+
+  /// Of a run that has written down nothing yet: it still looks for its stores.
+  package static func starting(_ pipeline: String, in state: FilePath) -> RunProgress {
+    let isPaused = (try? RunControl.read(in: state))?.isPaused ?? false
+    return RunProgress(
+      pipeline: pipeline, time: Date().timeIntervalSince1970, found: 0, done: 0, notDone: 0,
+      inFlight: [], waiting: 0, isPaused: isPaused, held: isPaused ? "paused" : nil)
   }
 
   /// Of a run that is left to its tasks: with how far those are.

@@ -198,11 +198,16 @@ final class RunHistory: Sendable {
 
   /// The stores that are quarantined.
   func quarantined() -> [FilePath: LedgerQuarantine] {
-    Self.quarantined(ledger.ask { [owner] in try $0.quarantine(of: owner.file) } ?? [])
+    Self.quarantined(
+      ledger.ask { [owner] in try $0.quarantine(of: owner.file) } ?? [], limit: quarantineLimit)
   }
 
-  static func quarantined(_ stores: [LedgerQuarantine]) -> [FilePath: LedgerQuarantine] {
-    Dictionary(stores.map { (FilePath($0.store), $0) }, uniquingKeysWith: { $1 })
+  /// Those of them that are under the limit of today: the pipeline may have said another one when they failed.
+  static func quarantined(
+    _ stores: [LedgerQuarantine], limit: Int
+  ) -> [FilePath: LedgerQuarantine] {
+    let still = stores.filter { limit > 0 && $0.attempts >= limit }
+    return Dictionary(still.map { (FilePath($0.store), $0) }, uniquingKeysWith: { $1 })
   }
 
   /// What became of a store. Returns at once.

@@ -110,14 +110,18 @@ package struct DailyWindow: Sendable, Equatable {
   package var start: Int
   package var end: Int
 
-  /// Nil for anything but two different times such as `01:00-05:00`.
+  /// Nil for anything but two different times such as `01:00-05:00`. 24:00 is the midnight of 00:00: from it
+  /// until 00:00 is no time, and from 00:00 until it the whole day.
   package init?(_ text: String) {
     let times = text.split(separator: "-", omittingEmptySubsequences: false).map(Self.minutes)
-    guard times.count == 2, let start = times[0], let end = times[1], start != end else {
-      return nil
-    }
+    guard times.count == 2, let start = times[0], let end = times[1], start != end,
+      start % Self.day != end
+    else { return nil }
     (self.start, self.end) = (start, end)
   }
+
+  /// In minutes.
+  private static let day = 1_440
 
   private static func minutes(_ text: Substring) -> Int? {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)

@@ -112,7 +112,7 @@ package struct PlaceError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Half a sentence.
   package let reason: String
 
-  init(_ path: FilePath, _ reason: String) { (self.path, self.reason) = (path, reason) }
+  package init(_ path: FilePath, _ reason: String) { (self.path, self.reason) = (path, reason) }
 
   package var description: String {
     "\(path) cannot be written: \(reason). Give another path."
