@@ -228,7 +228,7 @@ extension RawTrees {
           throw TreeScan.NotUnderstood()
         }
         var hash = RowHash(length: count)
-        for place in 0..<count { hash.add(key: entry[place]) }
+        for place in 0..<count { hash.add(kept: entry[place]) }
         digest.add(hash)
         guard entry[count - 1].kind == .integer, order.ascends() else { return nil }
       }
