@@ -12,6 +12,8 @@ package enum StoreError: Error, Sendable, Equatable {
   case unusualFile(FilePath, FileKind, of: FilePath)
   /// The rollback journal lacks a part of what it counts, or has it wrong.
   case journal(FilePath, reason: String)
+  /// The WAL is of a format version that SQLite, and so Core Data, refuses to read.
+  case unknownLog(FilePath, version: UInt32)
   /// The rollback journal names another file, which SQLite would delete.
   case superJournal(FilePath)
   case empty(FilePath)
@@ -43,7 +45,7 @@ extension StoreError {
   /// Core Data's error code. Source: `core-data-migration.md` §1.4.
   package var code: Int {
     switch self {
-    case .notFound, .unusualFile, .superJournal, .empty, .notSQLite, .impossibleHeader,
+    case .notFound, .unusualFile, .unknownLog, .superJournal, .empty, .notSQLite, .impossibleHeader,
       .utf16, .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
       134_080
     case .truncated, .damaged, .journal: 134_150
@@ -94,6 +96,11 @@ extension StoreError: CustomStringConvertible {
     case .journal(let path, let reason):
       "\(path)-journal is damaged: \(reason). It would take back a part of a transaction that was cut "
         + "off, and the rest would stay in the store. \(Self.rescue)"
+    case .unknownLog(let path, let version):
+      "\(path)-wal says that it is of the format version \(version), and SQLite opens no store with a WAL "
+        + "of another one than 3007000: what is committed there cannot be read. Have the application that "
+        + "wrote it write the WAL back to the store (`PRAGMA wal_checkpoint(TRUNCATE)`), and run again; "
+        + "`godwit repair` saves what the main file has."
     case .superJournal(let path):
       "\(path)-journal names another file, as the journal of a transaction over several databases "
         + "does. SQLite would delete that file, so the journal is not played back. Open the store "

@@ -17,7 +17,11 @@ struct JoinTablePlanner {
       let column = quoted(source.column)
       let row =
         try context.store.connection.rows(
-          "SELECT min(\(column)), max(\(column)), count(*) FROM \(quoted(source.table)) WHERE typeof(\(column)) = 'integer'"
+          """
+          SELECT min(\(column)), max(\(column)), count(*)
+            FROM \(quoted(source.table)) NOT INDEXED
+           WHERE typeof(\(column)) = 'integer'
+          """
         ).first ?? []
       guard row.count == 3, case .integer(let low) = row[0], case .integer(let high) = row[1],
         case .integer(let count) = row[2]

@@ -8,8 +8,9 @@ import GodwitPersistentStore
 /// and shards stand here. It is written to the run directory once; every checkpoint carries its
 /// ``fingerprint``, so work done under another plan is never mistaken for this one's.
 package struct MigrationPlan: Codable, Sendable, Equatable {
-  /// The layout of this file. A plan of another version is made again, never guessed at.
-  package static let formatVersion = 4
+  /// The layout of this file, and what the digests of checkpoints are taken of. A plan of another version
+  /// is made again, never guessed at.
+  package static let formatVersion = 5
 
   package var formatVersion = MigrationPlan.formatVersion
   /// SHA-256 in hexadecimal over everything else in the plan.

@@ -192,7 +192,7 @@ extension Mender {
   }
 
   /// A text as SQL.
-  private static func text(_ text: String) -> String {
+  static func text(_ text: String) -> String {
     "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
   }
 
@@ -211,7 +211,8 @@ extension Mender {
 
   // MARK: Uniqueness
 
-  /// Leaves each value of a constraint to the row with the lowest key. What mends one constraint may break another
+  /// Leaves each value of a constraint to the row with the lowest key among those of which nothing is doubtful,
+  /// or else among all. What mends one constraint may break another
   /// that has the same attribute.
   func mendUniqueness() throws {
     for pass in 0..<Self.mostPasses {
@@ -232,10 +233,11 @@ extension Mender {
         let present = columns.map { "\(quoted($0)) IS NOT NULL" }.joined(separator: " AND ")
         // The index is over the whole table, other entities' rows included. A value that was lost gives way.
         let replaced = "SELECT key FROM temp.replaced WHERE name = \(Self.text(table.name))"
+        let doubted = DoubtedRows.condition(table.name, key: "Z_PK")
         let repeated = """
           SELECT Z_PK FROM (
             SELECT Z_PK, row_number() OVER (
-                     PARTITION BY \(listed) ORDER BY Z_PK IN (\(replaced)), Z_PK) AS n
+                     PARTITION BY \(listed) ORDER BY Z_PK IN (\(replaced)), \(doubted), Z_PK) AS n
               FROM \(quoted(table.name)) WHERE \(present))
            WHERE n > 1
           """
@@ -252,7 +254,7 @@ extension Mender {
           lost.append(
             .init(
               .value, entity: entity.rawValue, property: names[optional], keys: keys,
-              "breaks a uniqueness constraint; it is absent in all but the first object"))
+              "breaks a uniqueness constraint; it is absent in all but one object"))
         } else {
           var unplaced: String?
           if usesPlaceholders, let name = names.last, let column = columns.last,
@@ -266,7 +268,7 @@ extension Mender {
               lost.append(
                 .init(
                   .value, entity: entity.rawValue, property: name, keys: placed,
-                  "breaks a uniqueness constraint; it is a placeholder in all but the first object, "
+                  "breaks a uniqueness constraint; it is a placeholder in all but one object, "
                     + "since it is required"))
             }
             if keys.isEmpty { continue }
@@ -277,7 +279,7 @@ extension Mender {
             .init(
               .object, entity: table.root.rawValue, keys: keys,
               "break the uniqueness constraint of \(names.joined(separator: ", ")) of \(entity), "
-                + "none of which may be absent; the first object is kept"))
+                + "none of which may be absent; one object is kept"))
         }
       }
     }

@@ -33,7 +33,7 @@ struct OutputStore {
   }
 
   /// Copies the rows of the model's tables out of the salvaged file, which is attached as `salvage`.
-  func copyRows(from binding: StoreBinding) throws {
+  func copyRows(from binding: StoreBinding, _ doubted: DoubtedRows) throws {
     try connection.attachImmutable(binding.store.readPath.string, as: "salvage")
     let numbers = numbers(binding)
     try connection.execute("BEGIN")
@@ -71,13 +71,15 @@ struct OutputStore {
       ].compactMap { a, b in
         if let a, let b, binding.has(b, in: source.name) { (a, b) } else { nil }
       }
-      try connection.execute(
-        """
-        INSERT OR IGNORE INTO main.\(quoted(own.name)) (\(pairs.map { quoted($0.0) }.joined(separator: ", ")))
-        SELECT \(pairs.map { quoted($0.1) }.joined(separator: ", "))
-          FROM salvage.\(quoted(source.name))
-         ORDER BY rowid
-        """)
+      for part in doubted.parts(of: own.name, key: "rowid") {
+        try connection.execute(
+          """
+          INSERT OR IGNORE INTO main.\(quoted(own.name)) (\(pairs.map { quoted($0.0) }.joined(separator: ", ")))
+          SELECT \(pairs.map { quoted($0.1) }.joined(separator: ", "))
+            FROM salvage.\(quoted(source.name)) WHERE \(part)
+           ORDER BY rowid
+          """)
+      }
     }
     try connection.execute("COMMIT")
   }
@@ -126,12 +128,11 @@ struct OutputStore {
   /// Carries a table that is not the model's, with its indexes.
   ///
   /// - Parameter salvage: Where the salvaged file lies.
-  /// - Returns: How many rows it has, how many of the salvaged file's its constraints refuse, and whether
-  ///   it counts them (`AUTOINCREMENT`); nil where it cannot be made.
+  /// - Returns: nil where it cannot be made.
   func carry(
     _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column],
-    from salvage: FilePath
-  ) throws -> (rows: Int64, refused: Int64, isCounted: Bool)? {
+    from salvage: FilePath, _ doubted: DoubtedRows
+  ) throws -> CarriedTable? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
     func make(in connection: Connection) throws {
       try connection.define(.table, sql)
@@ -166,10 +167,16 @@ struct OutputStore {
       if let rowIDName, given.count >= LayoutProblem.mostColumns {
         return try copyWideRows(of: table.name, given, rowIDName)
       }
-      try connection.execute(
-        "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
-          + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")
-      return connection.changes
+      // Where there is no name for it, the row id is none of what is doubted either.
+      let parts = rowIDName.map { doubted.parts(of: table.name, key: $0) } ?? ["1"]
+      var count: Int64 = 0
+      for part in parts {
+        try connection.execute(
+          "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
+            + "SELECT \(listed) FROM salvage.\(quoted(table.name)) WHERE \(part) ORDER BY rowid")
+        count += connection.changes
+      }
+      return count
     }
     guard let rows = filled else {
       try connection.execute("DROP TABLE main.\(quoted(table.name))")
@@ -178,7 +185,26 @@ struct OutputStore {
     let all =
       try connection.rows("SELECT count(*) FROM salvage.\(quoted(table.name))").first?.first?
       .integer ?? rows
-    return (rows, all - rows, isCounted)
+    var carried = CarriedTable(rows: rows, refused: all - rows, isCounted: isCounted)
+    if let rowIDName, carried.refused > 0 {
+      carried.refusedKeys = try KeyRanges(
+        connection.rows(
+          "SELECT \(rowIDName) FROM salvage.\(quoted(table.name)) WHERE \(rowIDName) NOT IN "
+            + "(SELECT \(rowIDName) FROM main.\(quoted(table.name)))"
+        ).compactMap { $0.first?.integer })
+    }
+    return carried
+  }
+
+  /// What became of the rows of a table that is not the model's.
+  struct CarriedTable {
+    var rows: Int64
+    /// Those of the salvaged file that the constraints refuse.
+    var refused: Int64
+    /// Their row ids, where these have a name.
+    var refusedKeys = KeyRanges()
+    /// Whether it counts its rows: `AUTOINCREMENT`.
+    var isCounted: Bool
   }
 
   /// Copies rows with as many values as a statement gives, so that none has room for the row id beside them.
@@ -189,11 +215,13 @@ struct OutputStore {
   ) throws -> Int64 {
     let listed = columns.map(quoted).joined(separator: ", ")
     let keys = try connection.prepare(
-      "SELECT \(rowIDName) FROM salvage.\(quoted(table)) ORDER BY 1")
+      "SELECT \(rowIDName) FROM salvage.\(quoted(table)) "
+        + "ORDER BY \(DoubtedRows.condition(table, key: rowIDName)), 1")
     let copy = try connection.prepare(
       "INSERT OR IGNORE INTO main.\(quoted(table)) (\(listed)) "
         + "SELECT \(listed) FROM salvage.\(quoted(table)) WHERE \(rowIDName) = ?1")
-    // Rows come by their row ids, and each new one gets a higher one than all before: none is taken.
+    // A new row gets a higher row id than all that are there, and then its own, which no other row has. Certain
+    // rows come first, by their row ids.
     let numbering = try connection.prepare(
       "UPDATE main.\(quoted(table)) SET \(rowIDName) = ?1 WHERE \(rowIDName) = ?2")
     var count: Int64 = 0

@@ -5,7 +5,9 @@ import GodwitSQLite
 extension RepairAccount {
   /// What rows of a table that is not the model's have lost, and which may be wrong: it is told as that of
   /// objects is, by row ids.
-  mutating func addForeignRows(_ table: TableSalvage) {
+  ///
+  /// - Parameter refused: Rows that are not kept, which are told elsewhere.
+  mutating func addForeignRows(_ table: TableSalvage, refused: KeyRanges) {
     let name = table.name
     let evidence = salvage.evidence[NameKey(name)]
     var gone = table.lostKeys
@@ -37,10 +39,12 @@ extension RepairAccount {
           .table, keys: table.surplusKeys, names: [name],
           "rows had more values than their table has columns; those are left out"))
     }
-    addDoubtfulForeignRows(table, evidence)
+    addDoubtfulForeignRows(table, evidence, refused)
   }
 
-  private mutating func addDoubtfulForeignRows(_ table: TableSalvage, _ evidence: IndexEvidence?) {
+  private mutating func addDoubtfulForeignRows(
+    _ table: TableSalvage, _ evidence: IndexEvidence?, _ refused: KeyRanges
+  ) {
     let name = table.name
     let confirmed = evidence?.confirmedKeys ?? KeyRanges()
     if !confirmed.isEmpty {
@@ -81,17 +85,23 @@ extension RepairAccount {
         table.repeatedKeys,
         "rows had another one with the same row id and other values, which is left out"
       ),
-    ] where !keys.isEmpty {
+    ] {
+      let keys = keys.subtracting(refused)
+      guard !keys.isEmpty else { continue }
       report.doubtful.append(.init(.table, keys: keys, names: [name], message))
     }
     for (found, message) in Self.doubts(of: table) {
-      for (place, keys) in found {
+      for (place, keys) in found.map({ ($0.key, $0.value.subtracting(refused)) })
+      where !keys.isEmpty {
         report.doubtful.append(
           .init(.table, entity: name, property: table.columns[place].name, keys: keys, message))
       }
     }
-    let contradicted = (evidence?.contradictedKeys ?? [:]).map { ($0.key.name, $0.value) }
-    for (column, keys) in contradicted.sorted(by: { $0.0.precedesInBytes($1.0) }) {
+    let contradicted = (evidence?.contradictedKeys ?? [:]).map {
+      ($0.key.name, $0.value.subtracting(refused))
+    }
+    for (column, keys) in contradicted.sorted(by: { $0.0.precedesInBytes($1.0) })
+    where !keys.isEmpty {
       report.doubtful.append(
         .init(
           .table, entity: name, property: column, keys: keys,

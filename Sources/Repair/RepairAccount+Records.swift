@@ -100,6 +100,11 @@ extension RepairAccount {
         table.oddTexts.sorted { $0.key < $1.key },
         "has a text that is not valid UTF-8, and is kept as it is"
       ),
+      (
+        table.convertedValues.sorted { $0.key < $1.key },
+        "had a value of another storage class than its column holds, and is kept as the number that SQLite "
+          + "makes of it"
+      ),
     ]
   }
 

@@ -4,7 +4,7 @@ import GodwitSQLite
 
 extension RepairAccount {
   /// Carries tables that are not the model's, and names what is left of them.
-  mutating func carryForeignTables(into store: OutputStore) throws {
+  mutating func carryForeignTables(into store: OutputStore, _ doubted: DoubtedRows) throws {
     var left: [String] = []
     for entry in salvage.foreignTables {
       guard let table = salvage.tables[NameKey(entry.name)] else { continue }
@@ -15,7 +15,7 @@ extension RepairAccount {
       indexes.removeAll { taken.contains($0.name) }
       left += taken
       let found = try store.carry(
-        entry, indexes: indexes, columns: table.columns, from: salvage.path)
+        entry, indexes: indexes, columns: table.columns, from: salvage.path, doubted)
       guard let found else {
         report.lost.append(
           .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
@@ -23,13 +23,15 @@ extension RepairAccount {
       }
       report.keptForeignRows += found.rows
       if found.isCounted { try carryCounter(of: entry.name, into: store) }
+      // Other keys than row ids say nothing of where a row was.
+      let refused = table.namesRowsByRowID ? found.refusedKeys : KeyRanges()
       if found.refused > 0 {
         report.lost.append(
           .init(
-            .table, count: found.refused, names: [entry.name],
-            "rows that the constraints of their table refuse"))
+            .table, count: found.refused, keys: refused.isEmpty ? nil : refused,
+            names: [entry.name], "rows that the constraints of their table refuse"))
       }
-      addForeignRows(table)
+      addForeignRows(table, refused: refused)
     }
     for name in salvage.tablesOfIndexesAlone {
       report.lost.append(

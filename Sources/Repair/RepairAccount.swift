@@ -65,7 +65,9 @@ struct RepairAccount {
       report.lost.append(
         .init(
           .file, count: image.unusedLogBytes,
-          "bytes at the end of the WAL that no valid transaction covers"))
+          image.unknownLogVersion.map {
+            "bytes of the WAL, whose format version \($0) SQLite does not read"
+          } ?? "bytes at the end of the WAL that no valid transaction covers"))
     }
     if image.isJournalPlayedBack == false {
       report.doubtful.append(

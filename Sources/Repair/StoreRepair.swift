@@ -27,7 +27,8 @@ package struct StoreRepair {
     let salvage = try StoreSalvage.read(source, models: models, in: place.draft)
     let template = try template(salvage.model.hierarchy, in: place.draft)
     let store = try OutputStore(salvage.model.hierarchy, at: place.file)
-    try store.copyRows(from: salvage.binding)
+    let doubted = try DoubtedRows(salvage, in: store)
+    try store.copyRows(from: salvage.binding, doubted)
     let mender = Mender(store.connection, template)
     try mender.mend()
     var external = ExternalFiles(of: source)
@@ -59,7 +60,7 @@ package struct StoreRepair {
       highestKeys: account.highestKeys, carrying: Self.historyRows(salvage),
       metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path))
     if let header = account.soundHeader { try store.setNumbers(of: header) }
-    try account.carryForeignTables(into: store)
+    try account.carryForeignTables(into: store, doubted)
     for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
       try store.connection.define(.trigger, sql)
     }

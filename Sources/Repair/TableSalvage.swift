@@ -35,6 +35,8 @@ struct TableSalvage {
   private(set) var doubtfulValues: [Int: KeyRanges] = [:]
   /// The same of rows whose text is not valid UTF-8, and is kept as it is.
   private(set) var oddTexts: [Int: KeyRanges] = [:]
+  /// The same of rows whose value the column makes a number of.
+  private(set) var convertedValues: [Int: KeyRanges] = [:]
   private(set) var rowCount: Int64 = 0
 
   private var statement: Statement?
@@ -266,6 +268,10 @@ extension TableSalvage {
     {
       oddTexts[place, default: KeyRanges()].insert(key)
     }
+    for (place, column) in columns.enumerated()
+    where place != rowIDColumn && !column.isGenerated && kinds[place].converts(values[place]) {
+      convertedValues[place, default: KeyRanges()].insert(key)
+    }
     if record.isDoubtful {
       for place in record.doubtfulValues(count: columns.count) where !lost.contains(place) {
         doubtfulValues[place, default: KeyRanges()].insert(key)
@@ -310,26 +316,4 @@ extension TableSalvage {
     defer { comparison.reset() }
     return try comparison.step()
   }
-}
-
-/// The storage classes of the values that may lie in a column: others were converted when they were
-/// written, or refused.
-struct ValueKinds {
-  private let bits: UInt8
-
-  init(_ column: SchemaSalvage.Column) {
-    let affinity = ColumnAffinity(declaredType: column.type)
-    let kinds: [RawValue.Kind] =
-      switch affinity {
-      case .text: column.isStrict ? [.text] : [.text, .blob]
-      case .integer where column.isStrict: [.integer]
-      // Whole numbers lie there as integers.
-      case .real where column.isStrict: [.integer, .real]
-      case .blob where column.isStrict && !column.type.isEmpty: [.blob]
-      default: [.integer, .real, .text, .blob]
-      }
-    bits = kinds.reduce(1 << RawValue.Kind.null.rawValue) { $0 | 1 << $1.rawValue }
-  }
-
-  func contains(_ kind: RawValue.Kind) -> Bool { bits & 1 << kind.rawValue != 0 }
 }

@@ -223,26 +223,6 @@ extension RecordFormat {
     return true
   }
 
-  /// Reads a record that has `count` values and nothing behind them.
-  ///
-  /// - Returns: `false` for any other, and for a malformed one; the values are then of no use.
-  @inlinable
-  public static func decodeWhole(
-    record: UnsafeRawBufferPointer, into values: UnsafeMutablePointer<RawValue>, count: Int
-  ) -> Bool {
-    guard let (types, headerEnd, end) = parts(of: record) else { return false }
-    var typePlace = types
-    var bodyPlace = headerEnd
-    for index in 0..<count {
-      guard typePlace < headerEnd, let type = Varint.read(&typePlace, end: headerEnd),
-        let value = read(type, at: bodyPlace, end: end)
-      else { return false }
-      values[index] = value
-      bodyPlace += size(of: type)
-    }
-    return typePlace == headerEnd && bodyPlace == end
-  }
-
   /// Where the serial types of a record begin and end, the latter where its body begins, and where that
   /// ends; nil where they do not lie in the record.
   @inlinable @inline(__always)

@@ -64,6 +64,16 @@ public enum Varint {
     return readLong(&place, end: end)
   }
 
+  /// Reads an integer as ``read(_:end:)`` does; `nil`, too, for one in more bytes than it takes.
+  @inlinable @inline(__always)
+  static func readShortest(
+    _ place: inout UnsafeRawPointer, end: UnsafeRawPointer
+  ) -> UInt64? {
+    let start = place
+    guard let value = read(&place, end: end), place - start == size(of: value) else { return nil }
+    return value
+  }
+
   @usableFromInline
   static func readLong(_ place: inout UnsafeRawPointer, end: UnsafeRawPointer) -> UInt64? {
     var value: UInt64 = 0

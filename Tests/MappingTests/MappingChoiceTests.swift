@@ -114,7 +114,7 @@ import Testing
     #expect(
       choice.mismatches.map(\.description)
         == (isOwn ? [] : ["file is not used: it names Model of Notes as its source model."]))
-    #expect(choice.mismatches.allSatisfy(\.namesOtherModels))
+    #expect(choice.mismatches.allSatisfy { $0.namesOtherModels })
   }
 }
 

@@ -179,6 +179,77 @@ private struct SeededGenerator: RandomNumberGenerator {
     #expect(answers == (true, true))
   }
 
+  /// An index over more columns goes by the name of one over fewer: SQLite looks at the entries' first values.
+  @Test(arguments: [
+    ("real", "real, id, few", ""), ("real", "real, id, few", " WHERE real > 3"),
+    ("real + 1", "real + 1, id, few", ""), ("real COLLATE NOCASE", "real COLLATE NOCASE, id", ""),
+  ])
+  func `tells entries with a value too many, which SQLite's check takes for sound`(
+    declared: String, made: String, condition: String
+  ) throws {
+    let file = try DrawnFile(
+      pageSize: 1024, autoVacuum: 0, more: "CREATE INDEX more ON t (\(made))\(condition)")
+    let connection = try Connection(path: file.path, mode: .readWrite)
+    #expect(try connection.isWhole())
+    try connection.execute(
+      """
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET sql = 'CREATE INDEX more ON t (\(declared))\(condition)'
+       WHERE name = 'more'
+      """)
+    try connection.close()
+    let answers = try #require(try file.answers())
+    #expect(answers == (false, true))
+    let damaged = try Connection(path: file.path, mode: .immutable)
+    let rows = try damaged.rows("SELECT count(*) FROM t NOT INDEXED\(condition)")
+    let odd = try RawTrees(damaged)?.oddEntries() ?? []
+    #expect(odd.map(\.name) == ["more"] && odd.map(\.count) == [rows[0][0].integer])
+    #expect(try RawTrees(damaged)?.oddEntries(of: "u").isEmpty == true)
+    #expect(try !damaged.isWhole())
+  }
+
+  @Test func `proves no index with a type in more bytes than it takes`() throws {
+    let file = try DrawnFile(
+      pageSize: 1024, autoVacuum: 0, more: "CREATE TABLE p (a INTEGER); CREATE INDEX i ON p (a)")
+    let connection = try Connection(path: file.path, mode: .readWrite)
+    try connection.execute("INSERT INTO p VALUES (300), (400), (500)")
+    let root = try #require(
+      try connection.rows("SELECT rootpage FROM sqlite_master WHERE name = 'i'")[0][0].integer)
+    try connection.close()
+    let before = try #require(try file.answers())
+    #expect(before == (true, true))
+    let url = URL(filePath: file.path)
+    var bytes = [UInt8](try Data(contentsOf: url))
+    let page = (Int(root) - 1) * 1024
+    // The last entry is the lowest on the page: its size, the header's size, the types, the values.
+    let entry = page + Int(bytes[page + 5]) << 8 + Int(bytes[page + 6])
+    #expect(bytes[entry..<entry + 4] == [6, 3, 2, 1])
+    bytes.replaceSubrange(entry - 1..<entry + 4, with: [7, 4, 0x80, 2, 1])
+    bytes[page + 6] -= 1
+    bytes[page + 8 + 2 * 2 + 1] -= 1
+    try Data(bytes).write(to: url)
+    #expect(try file.answers()?.raw == false)
+    let damaged = try Connection(path: file.path, mode: .immutable)
+    #expect(try RawTrees(damaged)?.oddEntries().map(\.count) == [1])
+    #expect(try !damaged.isWhole())
+  }
+
+  @Test func `counts rows with more values than columns`() throws {
+    let file = try DrawnFile(pageSize: 1024, autoVacuum: 0)
+    let connection = try Connection(path: file.path, mode: .readWrite)
+    try connection.execute(
+      """
+      CREATE TABLE wide (a, b, c); INSERT INTO wide VALUES (1, 2, 3), (4, 5, NULL);
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET sql = 'CREATE TABLE wide (a, b)' WHERE name = 'wide'
+      """)
+    try connection.close()
+    let answers = try #require(try file.answers())
+    #expect(answers == (false, true))
+    let found = try RawTrees(Connection(path: file.path, mode: .immutable))?.surplusValues() ?? []
+    #expect(found.map(\.table) == ["wide"] && found.map(\.count) == [2])
+  }
+
   @Test(arguments: [
     ("a partial index", "CREATE INDEX x ON u (a) WHERE a > 3"),
     ("an expression", "CREATE INDEX x ON u (a + 1)"),

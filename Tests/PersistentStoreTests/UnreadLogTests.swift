@@ -66,6 +66,70 @@ import Testing
     }
   }
 
+  /// The log as it is with another format version in its header, which is whole again.
+  private func log(version: UInt32) -> [UInt8] {
+    var log = log
+    func words(_ bytes: ArraySlice<UInt8>) -> [UInt32] {
+      stride(from: bytes.startIndex, to: bytes.endIndex, by: 4).map { place in
+        bytes[place..<place + 4].reduce(0) { $0 << 8 | UInt32($1) }
+      }
+    }
+    func put(_ word: UInt32, at place: Int) {
+      for byte in 0..<4 { log[place + byte] = UInt8(truncatingIfNeeded: word >> (24 - 8 * byte)) }
+    }
+    put(version, at: 4)
+    let isBigEndian = log[3] & 1 == 1
+    var sums: (UInt32, UInt32) = (0, 0)
+    let head = words(log[..<24]).map { isBigEndian ? $0 : $0.byteSwapped }
+    for place in stride(from: 0, to: head.count, by: 2) {
+      sums.0 = sums.0 &+ head[place] &+ sums.1
+      sums.1 = sums.1 &+ head[place + 1] &+ sums.0
+    }
+    put(sums.0, at: 24)
+    put(sums.1, at: 28)
+    return log
+  }
+
+  /// SQLite opens no store with such a WAL, unless nothing is behind the header or its checksum is wrong.
+  @Test func `are refused where the WAL is of a version that SQLite does not read`() throws {
+    var damaged = log(version: 3_008_000)
+    damaged[31] ^= 1
+    let cases: [(String, [UInt8], isRefused: Bool)] = [
+      ("as it was", log(version: 3_007_000), false),
+      ("a later version", log(version: 3_007_001), true),
+      ("another", log(version: 3_008_000), true),
+      ("the header and one byte", Array(log(version: 3_008_000).prefix(33)), true),
+      ("the header alone", Array(log(version: 3_008_000).prefix(32)), false),
+      ("a wrong checksum", damaged, false),
+    ]
+    for (name, bytes, isRefused) in cases {
+      try Data(bytes).write(to: URL(filePath: files.wal.string))
+      let judge = folder.path.appending("judge.sqlite").string
+      for suffix in ["", "-wal", "-shm"] {
+        try? FileManager.default.removeItem(atPath: judge + suffix)
+      }
+      for suffix in ["", "-wal"] {
+        try FileManager.default.copyItem(
+          atPath: files.store.string + suffix, toPath: judge + suffix)
+      }
+      let isOpened =
+        (try? Connection(path: judge, mode: .readWrite).rows("SELECT * FROM ZWORK")) != nil
+      #expect(isOpened != isRefused, "\(name)")
+      do {
+        _ = try files.identity()
+        #expect(!isRefused, "\(name)")
+      } catch let error as StoreError {
+        guard case .unknownLog(files.store, _) = error else { throw error }
+        #expect(isRefused && "\(error)".contains("300"), "\(name): \(error)")
+      }
+      let image = folder.path.appending("image")
+      try FileManager.default.createDirectory(
+        atPath: image.string, withIntermediateDirectories: true)
+      #expect(
+        try (StoreImage(of: files, in: image).unknownLogVersion != nil) == isRefused, "\(name)")
+    }
+  }
+
   @Test func `are none before a WAL was begun anew, or where none was committed`() throws {
     let connection = try Connection(path: files.store.string, mode: .readWrite)
     _ = try connection.rows("PRAGMA wal_checkpoint(RESTART)")

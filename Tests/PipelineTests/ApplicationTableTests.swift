@@ -58,6 +58,43 @@ import Testing
     #expect(run.messages.contains("table own"), "\(run.messages)")
   }
 
+  /// SQLite's own check is blind to both.
+  @Test
+  func
+    `are refused with entries of an index that it does not write, and noted with values behind the columns`()
+    throws
+  {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    for (name, sql, changed) in [
+      (
+        "a", "CREATE INDEX i ON own (d, id, x)",
+        "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON own (d)' WHERE name = 'i'"
+      ),
+      (
+        "b", "",
+        "UPDATE sqlite_master SET sql = 'CREATE TABLE own (id INTEGER PRIMARY KEY, d TEXT)' "
+          + "WHERE name = 'own'"
+      ),
+    ] {
+      let store = try Connection(path: folder.path("stores/\(name).sqlite"), mode: .readWrite)
+      try store.execute(
+        """
+        CREATE TABLE own (id INTEGER PRIMARY KEY, d TEXT, x);
+        INSERT INTO own VALUES (1, 'a', 7), (2, 'b', NULL); \(sql);
+        PRAGMA writable_schema = ON; \(changed)
+        """)
+      try store.close()
+      #expect(try folder.table("stores/\(name).sqlite", "PRAGMA integrity_check") == ["ok"])
+    }
+    let index = try Godwit.run(["verify", folder.path("stores/a.sqlite")])
+    #expect(index.status == 65 && (index.output + index.messages).contains("an index of own"))
+    let values = try Godwit.run(["verify", folder.path("stores/b.sqlite")])
+    #expect(values.status == 0 && (values.output + values.messages).contains("more values"))
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.reason(of: "a") == "file", "\(run.messages)")
+    #expect(try folder.table("stores/b.sqlite", "SELECT * FROM own") == ["1 a", "2 b"])
+  }
+
   @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])
   func `are carried with their indexes, whatever their names`(way: [String]) throws {
     let folder = try PipelineFolder("total-cost")

@@ -212,4 +212,30 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
         """, ["--accept-damage"])
     #expect(pupils == ["0", "2"])
   }
+
+  // MARK: Numbers
+
+  /// SQLite keeps a whole number as an integer where it writes to a column of dates or decimals, and takes
+  /// either form for the same.
+  @Test(arguments: ["Date", "Decimal"], [false, true])
+  func `is a whole number that the store has as a real`(type: String, isRenumbered: Bool) throws {
+    let number = #"<attribute name="d" optional="YES" attributeType="\#(type)"/>"#
+    let (folder, _) = try migrated(
+      from: [entity("A", number)],
+      to: isRenumbered
+        ? [entity("AAA", text("x")), entity("A", number)] : [entity("A", number, text("m"))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZD) VALUES (1, 1, 1, 5), (2, 1, 1, 0.5), (3, 1, 1, 0);
+        CREATE TABLE loose (Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZD);
+        INSERT INTO loose VALUES (1, 1, 1, 5.0), (2, 1, 1, 0.5), (3, 1, 1, -0.0);
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET rootpage =
+          (SELECT sum(rootpage) FROM sqlite_master WHERE name IN ('ZA', 'loose')) - rootpage
+         WHERE name IN ('ZA', 'loose')
+        """)
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ZD + 0.0 FROM ZA ORDER BY Z_PK")
+        == ["5.0", "0.5", "0.0"])
+    #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") == ["ok"])
+  }
 }

@@ -100,6 +100,34 @@ import Testing
     #expect(values(of: record, count: 3) == nil)
   }
 
+  /// Of a table whose text names two columns, or an index over one of them.
+  @Test(
+    arguments: [
+      ("as SQLite writes it", [3, 1, 9, 5], true, false),
+      ("a type in two bytes", [4, 0x80, 1, 9, 5], false, false),
+      ("the last type in two bytes", [4, 1, 0x80, 9, 5], false, false),
+      ("the header's size in two bytes", [0x80, 4, 1, 9, 5], false, false),
+      ("a value too many", [4, 1, 9, 1, 5, 7], false, true),
+      ("NULL too many", [4, 1, 9, 0, 5], false, true),
+      ("a value too few", [2, 1, 5], false, false),
+      ("a byte behind it", [3, 1, 9, 5, 0], false, false),
+      ("a type that no file has", [3, 10, 9], false, false),
+    ] as [(String, [UInt8], Bool, Bool)])
+  func `is an entry of an index only as SQLite writes it`(
+    what: String, record: [UInt8], isEntry: Bool, hasMore: Bool
+  ) {
+    let found = record.withUnsafeBytes { bytes in
+      withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 2) { values in
+        values.initialize(repeating: .null)
+        return (
+          RecordFormat.decodeEntry(record: bytes, into: values.baseAddress!, count: 2),
+          RecordFormat.isEntry(bytes, of: 2...2), RecordFormat.hasMore(bytes, than: 2)
+        )
+      }
+    }
+    #expect(found == (isEntry, isEntry, hasMore), "\(what)")
+  }
+
   @Test(arguments: [UInt64(11), 12]) func `that is damaged is never read beyond`(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<5_000 {

@@ -11,16 +11,17 @@ import Testing
   ]
 
   /// Written as it is computed, read as SQLite keeps it.
-  @Test(arguments: reals)
-  func `is that of what SQLite gives back`(real: Double) throws {
+  @Test(arguments: reals, ["FLOAT", "TIMESTAMP", "DECIMAL", "INTEGER", "BLOB"])
+  func `is that of what SQLite gives back`(real: Double, type: String) throws {
     let store = try Connection(path: ":memory:", mode: .create)
-    try store.execute("CREATE TABLE t (f FLOAT)")
+    try store.execute("CREATE TABLE t (f \(type))")
     let insert = try store.prepare("INSERT INTO t VALUES (?1)")
     try insert.bind(1, SQLiteValue.real(real))
     try insert.run()
     let found: RawValue =
       switch try store.rows("SELECT f FROM t").first?.first {
       case .real(let kept)?: .real(kept)
+      case .integer(let kept)?: .integer(kept)
       default: .null
       }
     #expect(Self.digest(.real(real)) == Self.digest(found))

@@ -14,11 +14,11 @@ import GodwitSQLite
 ///
 /// Source: https://sqlite.org/pragma.html#pragma_integrity_check, and what 3.40 does for it.
 package struct RawTrees {
-  private let connection: Connection
+  let connection: Connection
   private let descriptor: Int32
   private let pages: DatabasePages
   /// Root pages by the name of the table or index.
-  private let roots: [String: UInt32]
+  let roots: [String: UInt32]
   /// The b-tree of the schema.
   private static let schema = "sqlite_schema"
 
@@ -127,7 +127,7 @@ extension RawTrees {
     }
   }
 
-  private func tableNames() throws -> [String] {
+  func tableNames() throws -> [String] {
     try connection.schemaRows().filter { $0.type == "table" && $0.rootPage > 0 }.map(\.name)
       .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
@@ -136,11 +136,17 @@ extension RawTrees {
   /// pages, and compares all with what the file says of itself.
   private func areWhole(_ known: RowSetDigest, without left: Set<String>) throws -> Bool {
     let ledger = pages.ledger()
+    let entries = try left.isEmpty ? [:] : entryForms()
     for name in left.sorted() {
       guard let root = roots[name] else { continue }
       let kind: TreeScan.Kind = name == Self.schema ? .table : .index
       let scan = try scan(kind, root, ledger)
-      while try scan.nextLeaf() {}
+      while try scan.nextLeaf() {
+        guard let form = entries[name] else { continue }
+        for cell in scan.rows where !RecordFormat.isEntry(cell.record, of: form.counts) {
+          throw TreeScan.NotUnderstood()
+        }
+      }
     }
     try pages.addFreePages(to: ledger)
     var sum = known
@@ -148,8 +154,7 @@ extension RawTrees {
     return try pages.holds(roots: Array(roots.values)) && sum == pages.expected()
   }
 
-  private func scan(_ kind: TreeScan.Kind, _ root: UInt32, _ ledger: PageLedger) throws -> TreeScan
-  {
+  func scan(_ kind: TreeScan.Kind, _ root: UInt32, _ ledger: PageLedger? = nil) throws -> TreeScan {
     guard let scan = TreeScan(kind, descriptor: descriptor, root: root, ledger: ledger) else {
       throw TreeScan.NotUnderstood()
     }
@@ -224,11 +229,11 @@ extension RawTrees {
     while try scan.nextLeaf() {
       for cell in scan.rows {
         let entry = order.entry
-        guard RecordFormat.decodeWhole(record: cell.record, into: entry, count: count) else {
+        guard RecordFormat.decodeEntry(record: cell.record, into: entry, count: count) else {
           throw TreeScan.NotUnderstood()
         }
         var hash = RowHash(length: count)
-        for place in 0..<count { hash.add(key: entry[place]) }
+        for place in 0..<count { hash.add(kept: entry[place]) }
         digest.add(hash)
         guard entry[count - 1].kind == .integer, order.ascends() else { return nil }
       }
@@ -278,9 +283,11 @@ extension Connection {
   ///
   /// - Throws: `SQLiteError` for a file that cannot be read.
   package func isWhole() throws -> Bool {
-    if try RawTrees(self)?.areWhole() == true { return true }
+    let trees = try RawTrees(self)
+    if try trees?.areWhole() == true { return true }
     do {
-      return try finding(by: "integrity_check", of: "(1)") == nil
+      guard try finding(by: "integrity_check", of: "(1)") == nil else { return false }
+      return try trees?.oddEntries().isEmpty ?? true
     } catch let error as SQLiteError where error.isRefused {
       // An index by the application's own collation or function.
       return true

@@ -134,9 +134,12 @@ extension StoreSoundness {
   {
     do {
       // SQLite's full check tells what is wrong, if anything is.
-      if try RawTrees(connection)?.areWhole() == true { return [] }
+      let trees = try RawTrees(connection)
+      if try trees?.areWhole() == true { return [] }
       let rows = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
-      return try report(question, rows, connection).map { explained($0, connection) }
+      let findings = try report(question, rows, connection).map { explained($0, connection) }
+      guard findings.isEmpty else { return findings }
+      return try oddEntries(question, trees) + surplusValues(trees)
     } catch let error as SQLiteError where error.isDamage {
       return [explained(damaged(question, error), connection)]
     } catch let error as SQLiteError where error.isRefused {
@@ -156,10 +159,12 @@ extension StoreSoundness {
     _ question: Question, of table: String, _ connection: Connection
   ) throws -> [StoreFinding] {
     do {
-      if try RawTrees(connection)?.isWhole(table: table) == true { return [] }
+      let trees = try RawTrees(connection)
+      if try trees?.isWhole(table: table) == true { return [] }
       // Source: https://sqlite.org/pragma.html#pragma_integrity_check, since 3.33.0.
       let rows = try connection.rows("PRAGMA integrity_check(\(quoted(table)))")
-      return try report(question, rows, connection)
+      let findings = try report(question, rows, connection)
+      return try findings.isEmpty ? oddEntries(question, of: table, trees) : findings
     } catch let error as SQLiteError where error.isDamage {
       return [damaged(question, error)]
     } catch let error as SQLiteError where error.isRefused {

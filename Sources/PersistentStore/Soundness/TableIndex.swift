@@ -86,18 +86,9 @@ package final class IndexKeys {
     for number in 0..<keys.count {
       let places = keys[number].places
       var hash = RowHash(length: places.count)
-      for place in 0..<places.count { hash.add(key: row[places[place]]) }
+      for place in 0..<places.count { hash.add(kept: row[places[place]]) }
       keys[number].digest.add(hash)
     }
-  }
-}
-
-extension RowHash {
-  /// Columns of REAL hold whole numbers in either form, which SQLite takes for equal.
-  @inline(__always)
-  mutating func add(key value: RawValue) {
-    if value.kind == .real, let whole = Int64(exactly: value.real) { return add(.integer(whole)) }
-    add(value)
   }
 }
 

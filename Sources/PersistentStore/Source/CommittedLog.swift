@@ -25,6 +25,8 @@ package struct CommittedLog: Equatable {
   package private(set) var size: Int64 = 0
   /// Both salts and the checksums of the last committed frame, in hexadecimal; empty without one.
   package private(set) var seal = ""
+  /// The format version of a WAL that is none of ours: SQLite does not open a store that has one.
+  package private(set) var unknownVersion: UInt32?
 
   static let headerSize = 32
   static let frameHeaderSize = 24
@@ -53,6 +55,15 @@ package struct CommittedLog: Equatable {
     guard try head.withUnsafeMutableBytes({ try fill($0, from: file, at: 0) }) == Self.headerSize,
       let start = Chain(header: head)
     else { return }
+    guard start.version == Chain.knownVersion else {
+      // SQLite does not look at a header with nothing behind it.
+      var next: [UInt8] = [0]
+      let isBegun = try next.withUnsafeMutableBytes {
+        try fill($0, from: file, at: Int64(Self.headerSize)) == 1
+      }
+      if isBegun { unknownVersion = start.version }
+      return
+    }
     var chain = start
     let frameSize = chain.pageSize + Self.frameHeaderSize
     // Frames are read in pieces of about 1 MiB.
@@ -136,6 +147,9 @@ extension CommittedLog {
 
 /// The running checksums of a WAL.
 private struct Chain {
+  static let knownVersion: UInt32 = 3_007_000
+
+  let version: UInt32
   let pageSize: Int
   private let salts: (UInt32, UInt32)
   private let isBigEndian: Bool
@@ -150,9 +164,10 @@ private struct Chain {
           ($0.bigEndian(at: 16), $0.bigEndian(at: 20))
         )
       }
-    guard parts.magic | 1 == 0x377f_0683, parts.version == 3_007_000,
+    guard parts.magic | 1 == 0x377f_0683,
       (512...65_536).contains(parts.pageSize), parts.pageSize & (parts.pageSize - 1) == 0
     else { return nil }
+    version = parts.version
     pageSize = Int(parts.pageSize)
     salts = parts.salts
     isBigEndian = parts.magic & 1 == 1

@@ -83,8 +83,11 @@ extension StoreFiles {
 
   /// Looks at the files without a lock of its own, for a caller who holds one.
   ///
-  /// - Parameter hasWriter: Another process is in a transaction, so that the journal is its own.
-  package func identity(hasWriter: Bool) throws -> StoreIdentity {
+  /// - Parameters:
+  ///   - hasWriter: Another process is in a transaction, so that the journal is its own.
+  ///   - rescues: Takes a WAL of an unknown version for an empty one, which whoever reads the store as a whole
+  ///     may not.
+  package func identity(hasWriter: Bool, rescues: Bool = false) throws -> StoreIdentity {
     try checkKinds()
     var main = try StoreFiles.mark(store)
     try waitForLaterTime(than: main)
@@ -92,6 +95,9 @@ extension StoreFiles {
     main = try StoreFiles.mark(store)
     let head = try StoreFiles.firstBytes(of: store, count: 100)
     let log = try CommittedLog(wal)
+    if let version = log.unknownVersion, !rescues {
+      throw StoreError.unknownLog(store, version: version)
+    }
     let journal = hasWriter ? (size: 0, digest: "") : try hotJournal()
     return StoreIdentity(
       size: main.size, modificationSeconds: main.modificationSeconds,

@@ -15,6 +15,8 @@ package struct StoreImage {
   /// Bytes at the end of the WAL that no valid transaction covers, frames of the time before its
   /// last restart left out: what they say is in the main file.
   package private(set) var unusedLogBytes: Int64 = 0
+  /// The format version of a WAL that cannot be read for it.
+  package private(set) var unknownLogVersion: UInt32?
   /// Bytes of the main file that could not be read.
   package private(set) var unreadableBytes: Int64 = 0
   /// Bytes of the copy that neither the main file nor the WAL has, ascending.
@@ -34,7 +36,8 @@ package struct StoreImage {
     path = folder.appending("image.sqlite")
     for _ in 0..<Self.attempts {
       let lock = try files.readLock()
-      let identity = try files.identity(hasWriter: lock.hasWriter)
+      let identity = try files.identity(hasWriter: lock.hasWriter, rescues: true)
+      unknownLogVersion = try CommittedLog(files.wal).unknownVersion
       (bytes, logPages, unusedLogBytes, unreadableBytes) = (identity.size, 0, 0, 0)
       (missing, isJournalPlayedBack, journalDamage) = ([], nil, nil)
       if identity.journalSize > 0 {
@@ -45,7 +48,7 @@ package struct StoreImage {
         try copy(files.store, size: identity.size)
         try overlay(files.wal, committedBytes: identity.walSize)
       }
-      if try files.identity(hasWriter: lock.hasWriter) == identity { return }
+      if try files.identity(hasWriter: lock.hasWriter, rescues: true) == identity { return }
     }
     throw StoreError.changed(files.store)
   }

@@ -76,7 +76,7 @@ struct PairPass {
     try RowDigester.digest(
       """
       SELECT \(table.expressions.joined(separator: ", "))
-        FROM \(quoted(table.name))
+        FROM \(quoted(table.name)) NOT INDEXED
       \(table.rowIDCondition)
       """, table.rowIDName == nil ? nil : keys, context.source)
   }

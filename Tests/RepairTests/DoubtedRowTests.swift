@@ -1,0 +1,111 @@
+import GodwitObjectModel
+import GodwitRepair
+import GodwitSQLite
+import Testing
+
+/// A cell pointer of a page leads to another row's cell: that row is there twice, once in its place and once, out
+/// of order, in another one's.
+@Suite struct `A row that is there twice` {
+  private static func attribute(_ name: String, isOptional: Bool = true) -> PropertyDescription {
+    .attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: name, isOptional: isOptional), type: .integer64))
+  }
+
+  private func patient(isOptional: Bool) throws -> Patient {
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "X", properties: [Self.attribute("code", isOptional: isOptional)],
+        uniquenessConstraints: [["code"]])
+    ])
+    let patient = try Patient(of: model, rows: 20) { _ in }
+    try patient.sql(
+      """
+      PRAGMA journal_mode = DELETE;
+      UPDATE ZX SET ZCODE = 7000000 + Z_PK;
+      CREATE TABLE own (a INTEGER UNIQUE, t TEXT);
+      INSERT INTO own (rowid, a, t) SELECT Z_PK, ZCODE, 'text ' || Z_PK FROM ZX;
+      CREATE TABLE keyed (id INTEGER PRIMARY KEY, a UNIQUE);
+      INSERT INTO keyed SELECT Z_PK, ZCODE FROM ZX
+      """)
+    var bytes = patient.bytes
+    for table in ["ZX", "own", "keyed"] {
+      // Rows lie in the order of their keys, from 1.
+      let pointers = try (patient.root(of: table) - 1) * 4096 + 8
+      let eighth = Array(bytes[pointers + 2 * 7..<pointers + 2 * 8])
+      bytes.replaceSubrange(pointers + 2 * 2..<pointers + 2 * 3, with: eighth)
+    }
+    patient.bytes = bytes
+    return patient
+  }
+
+  @Test(arguments: [true, false])
+  func `keeps its value of a uniqueness constraint`(isOptional: Bool) throws {
+    let patient = try patient(isOptional: isOptional)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    let codes = try patient.read("SELECT ZCODE FROM ZX WHERE Z_PK IN (3, 8)", of: patient.output)
+    #expect(codes.count == 2 && codes[1] == [.integer(7_000_008)])
+    #expect(isOptional ? codes[0] == [.null] : codes[0] != codes[1])
+    #expect(
+      report.lost.contains { $0.property == "code" && $0.primaryKeys == KeyRanges([3]) },
+      "\(report.lost)")
+  }
+
+  @Test(arguments: ["own", "keyed"])
+  func `stays in an application's table, and its copy is named by its row id`(table: String) throws
+  {
+    let patient = try patient(isOptional: true)
+    let report = try patient.repair()
+    let query = "SELECT rowid, a FROM \(table) WHERE a = 7000008"
+    #expect(try patient.read(query, of: patient.output) == [[.integer(8), .integer(7_000_008)]])
+    let refused = report.lost.filter { $0.names == [table] }
+    #expect(refused.map(\.primaryKeys) == [KeyRanges([3])], "\(report.lost)")
+    #expect(!report.doubtful.contains { $0.names == [table] || $0.entity == table })
+  }
+}
+
+/// SQLite makes numbers of texts that read as such, where it writes them to a column of numbers.
+@Suite struct `A value of another storage class than its column's` {
+  @Test(
+    arguments: [
+      ("'12'", .integer(12), true), ("' -7e3 '", .integer(-7000), true),
+      ("'1234567890123456789.5'", nil, true), ("'.5'", .real(0.5), true),
+      ("5.0", .integer(5), true),
+      ("'x'", .text("x"), false), ("'1e'", .text("1e"), false), ("'0x10'", .text("0x10"), false),
+      ("''", .text(""), false), ("0.5", .real(0.5), false), ("12", .integer(12), false),
+      ("NULL", .null, false),
+    ] as [(String, SQLiteValue?, Bool)])
+  func `is named where it is kept as a number`(
+    value: String, expected: SQLiteValue?, isNamed: Bool
+  ) throws {
+    let patient = try Patient.ofOneEntity()
+    try patient.sql(
+      """
+      PRAGMA journal_mode = DELETE;
+      CREATE TABLE own (n); INSERT INTO own VALUES (\(value));
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET sql = 'CREATE TABLE own (n INTEGER)' WHERE name = 'own';
+      UPDATE sqlite_master SET sql = replace(sql, 'ZN INTEGER', 'ZN') WHERE name = 'ZX'
+      """)
+    try patient.sql(
+      """
+      UPDATE ZX SET ZN = \(value) WHERE Z_PK = 3;
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET sql = replace(sql, 'ZN', 'ZN INTEGER') WHERE name = 'ZX'
+      """)
+    let before = try patient.read("SELECT typeof(ZN) FROM ZX WHERE Z_PK = 3")[0][0]
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    let own = try patient.read("SELECT n FROM own", of: patient.output)[0][0]
+    if let expected { #expect(own == expected) }
+    let after = try patient.read("SELECT typeof(ZN) FROM ZX WHERE Z_PK = 3", of: patient.output)[0][
+      0]
+    let said = (report.doubtful + report.lost).filter {
+      $0.property == "n" && $0.entity == "X" && $0.primaryKeys == KeyRanges([3])
+    }
+    #expect(before == after || !said.isEmpty, "\(report)")
+    let named = report.doubtful.filter { $0.message.contains("storage class") }
+    #expect(named.map(\.entity) == (isNamed ? ["X", "own"] : []), "\(report.doubtful)")
+  }
+}
