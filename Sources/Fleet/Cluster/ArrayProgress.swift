@@ -99,7 +99,8 @@ struct ArrayProgress: Sendable {
   ///   - isSameTry: Whether what came to nothing counts on: no person has looked at it since.
   mutating func adopt(_ standings: [Standing], isSameTry: Bool) {
     for index in bundles.indices {
-      (bundles[index].submissions, bundles[index].isUnsure) = (1, true)
+      bundles[index].submissions = 1
+      bundles[index].isUnsure = true
     }
     for known in standings where bundles.indices.contains(known.bundle) {
       bundles[known.bundle].submissions = max(1, known.submissions)

@@ -160,7 +160,7 @@ struct SlurmScheduler: ArrayScheduler {
   ) async throws -> String? {
     let dependency = try await dependency(on: after)
     // One that waits for nothing would find what its predecessor has left, and be followed at once.
-    let wait = isLater ? 300 : dependency.isEmpty ? Self.followerSeconds : nil
+    let wait: Int? = isLater ? 300 : dependency.isEmpty ? Self.followerSeconds : nil
     let arguments =
       (wait.map { ["--begin=now+\($0)"] } ?? [])
       + common(name: name, log: folder.appending("follower.log"), folder: folder) + dependency
