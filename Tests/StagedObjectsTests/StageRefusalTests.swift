@@ -149,11 +149,12 @@ private func garden() throws -> StageFixture {
     let garden = try garden()
     try garden.execute("UPDATE ZPLANT SET ZSTREET = 'x', ZX = 1.5 WHERE Z_PK = 1")
     try garden.run { store in
-      if let keys {
-        #expect(try store.fetch("Plant", where: predicate).map(\.primaryKey) == keys)
-      } else {
+      guard let keys else {
         #expect(throws: EvaluationError.self) { try store.fetch("Plant", where: predicate) }
+        return
       }
+      let found = try store.fetch("Plant", where: predicate)
+      #expect(found.map(\.primaryKey) == keys)
     }
   }
 
