@@ -68,7 +68,8 @@ import Testing
     #expect(text.sorted() == change.lost)
     #expect(losses.allSatisfy { $0.kind == .relationship })
     let lost = losses.reduce(0) { $0 + Int($1.count) }
-    #expect(try pairs(store).count == 3 - lost, "\(try pairs(store))")
+    let left = try pairs(store)
+    #expect(left.count == 3 - lost, "\(left)")
     guard case .refused(_, let reasons) = try fixture.outcome(losses: .refuse) else {
       #expect(change.lost.isEmpty)
       return
@@ -119,7 +120,8 @@ import Testing
       "\($0.entity ?? "").\($0.property ?? "") \($0.count)"
     }
     let sum = losses.filter { $0.kind != .attribute }.reduce(0) { $0 + Int($1.count) }
-    #expect(try pairs(store).count == 3 - sum, "\(counts) \(try pairs(store))")
+    let left = try pairs(store)
+    #expect(left.count == 3 - sum, "\(counts) \(left)")
     if !lost.isEmpty { #expect(counts.sorted() == lost) }
   }
 
