@@ -219,7 +219,7 @@ extension Ledger {
         AND (
           a.verdict = 'restored'
           OR a.verdict = 'migrated'
-            AND a.run IN (SELECT run FROM backups WHERE store = ?1 AND kind = 'source'))
+            AND a.run IN (SELECT run FROM backups WHERE store = ?1 AND kind <> 'replaced'))
       ORDER BY a.id
       """, [.integer(key)]
     ) { row in

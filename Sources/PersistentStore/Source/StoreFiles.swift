@@ -97,7 +97,17 @@ extension StoreFiles {
     for path in [store, wal, journal] where try StoreFiles.markIfThere(path) != nil {
       do {
         let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
-        try file.closeAfter { while try file.read(into: buffer) > 0 {} }
+        try file.closeAfter {
+          let size = try file.seek(offset: 0, from: .end)
+          var offset = Int64(0)
+          while true {
+            // A hole can be read whatever the volume, and may be as long as a number.
+            offset = file.nextData(from: offset, size: size)
+            let read = try file.read(fromAbsoluteOffset: offset, into: buffer)
+            if read == 0 { break }
+            offset += Int64(read)
+          }
+        }
       } catch let error as Errno {
         throw StoreError.cannotRead(path, errno: error.rawValue)
       }
