@@ -69,9 +69,13 @@ struct ChainFolder {
 
   private struct Identity: Codable { var fingerprint: String }
 
-  /// Whether it is a chain's, by what its file says.
+  /// Whether it is a chain's, by what its file says, also that of a version which did not seal it.
   var isNamed: Bool {
-    get throws { try Self.decoded(Identity.self, identityFile) != nil }
+    get throws {
+      let bytes = try RegularFile.bytesIfPresent(
+        of: identityFile, limit: RunDirectory.largestFileBytes, isPrivate: true)
+      return bytes.flatMap { try? JSONDecoder().decode(Identity.self, from: Data($0)) } != nil
+    }
   }
 
   /// Makes the folder the given chain's: another's steps are removed.

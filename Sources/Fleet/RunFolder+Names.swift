@@ -55,7 +55,7 @@ extension RunFolder {
     switch name {
     case "plan.json": return (try? PlanFile(directory).read()) != nil
     case "journal.json": return (try? CommitJournal.read(in: directory)) != nil
-    case "result.json": return try keptResult() != nil
+    case "result.json": return (try? keptResult()) != nil
     case "chain.json": return try ChainFolder(directory: directory).isNamed
     default: return false
     }

@@ -29,7 +29,7 @@ import Testing
   /// Writes a step's store and says that it is done.
   private func finish(_ step: Int, _ folder: ChainFolder, _ fingerprint: String) throws {
     try folder.prepare(step)
-    try DurableFile.write([1, 2, 3], to: folder.store(of: step).store)
+    try DurableFile.write(Array(0..<200), to: folder.store(of: step).store)
     let done = ChainFolder.Done(
       fingerprint: fingerprint, identity: try folder.store(of: step).identity(),
       storeDigest: try folder.store(of: step).fileDigest(), ends: try ends(folder), obsolete: [],
@@ -76,8 +76,8 @@ import Testing
     let mark = try #require(try FileMark(path))
     let descriptor = try FileDescriptor.open(path, .readWrite)
     var byte: UInt8 = 0
-    // Of the JSON, in the name of a key.
-    let place: Int64 = file == "done.json" ? 4 : 1
+    // Of the JSON, in the name of a key; of the store, behind what every look at it reads.
+    let place: Int64 = file == "done.json" ? 4 : 150
     _ = try withUnsafeMutableBytes(of: &byte) {
       try descriptor.read(fromAbsoluteOffset: place, into: $0)
     }

@@ -19,6 +19,7 @@ package struct ModelVersion: Sendable {
   package let path: String
   /// The bundle that it is a version of; else its own path.
   package var bundlePath: String {
+    if path.isEmpty { return path }  // of no file, and Foundation ends the process
     let folder = (path as NSString).deletingLastPathComponent
     return ["xcdatamodeld", "momd"].contains((folder as NSString).pathExtension) ? folder : path
   }
