@@ -19,15 +19,11 @@ package struct ModelVersion: Sendable {
   package let path: String
   /// The bundle that it is a version of; else its own path.
   package var bundlePath: String {
-    if path.isEmpty { return path }  // of no file, and Foundation ends the process
-    let folder = (path as NSString).deletingLastPathComponent
-    return ["xcdatamodeld", "momd"].contains((folder as NSString).pathExtension) ? folder : path
+    let folder = FilePath(path).removingLastComponent()
+    return ["xcdatamodeld", "momd"].contains(folder.extension ?? "") ? folder.string : path
   }
   /// The bundle's name, `Shop` of `Shop.xcdatamodeld` and of `Shop.momd`; nil for a version in none.
-  package var bundleName: String? {
-    bundlePath == path
-      ? nil : ((bundlePath as NSString).lastPathComponent as NSString).deletingPathExtension
-  }
+  package var bundleName: String? { bundlePath == path ? nil : FilePath(bundlePath).stem }
   /// Of a merger, the versions that it was made of; empty for any other.
   package private(set) var parts: [ModelVersion] = []
   private let memo = Memo<EntityHierarchy>()
