@@ -157,7 +157,7 @@ import Testing
       rows: Self.rows
         + (isMany
           ? "INSERT INTO Z_3NEXT VALUES (2, 1), (3, 4)"
-          : "UPDATE ZBASE SET ZNEXT = 3 * Z_PK - 5, Z3_NEXT = Z_PK - 1 WHERE Z_PK IN (2, 3)"))
+          : "UPDATE ZBASE SET ZNEXT = 3 * Z_PK - 5, Z1_NEXT = Z_PK - 1 WHERE Z_PK IN (2, 3)"))
     fixture.acceptsDamage = true
     for shardBytes in [Int64(1), 1 << 24] {
       let store = try fixture.migrate(shardBytes: shardBytes)
@@ -174,7 +174,7 @@ import Testing
       from: Self.model(false, next: Self.one, back: Self.manyBack),
       to: Self.model(true, next: Self.one, back: Self.manyBack, hasSide: false),
       rows: Self.rows
-        + "UPDATE ZBASE SET ZNEXT = 3 * Z_PK - 5, Z3_NEXT = Z_PK - 1 WHERE Z_PK IN (2, 3)")
+        + "UPDATE ZBASE SET ZNEXT = 3 * Z_PK - 5, Z1_NEXT = Z_PK - 1 WHERE Z_PK IN (2, 3)")
     fixture.acceptsDamage = true
     let store = try fixture.migrate()
     #expect(
