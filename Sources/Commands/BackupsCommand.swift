@@ -155,9 +155,9 @@ struct BackupRecord: Encodable {
   var kind: String
   var bytes: Int64
   var made: Double
-  /// `kept`, `restored`, `pruning` where a removal was cut off; in the list `missing` where somebody removed
-  /// it, and `unlisted` where the ledger does not have it; in a history `pruned`, and `missing` where it was
-  /// gone when it was to be removed.
+  /// `kept`, `restored`, `pruning` where a removal was cut off, `unreadable` where what the ledger says of it
+  /// cannot be read; in the list `missing` where somebody removed it, and `unlisted` where the ledger does not
+  /// have it; in a history `pruned`, and `missing` where it was gone when it was to be removed.
   var state: String
   /// When its state changed, in seconds since 1970-01-01 UTC.
   var changed: Double
