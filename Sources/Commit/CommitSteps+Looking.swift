@@ -104,7 +104,7 @@ extension CommitSteps {
       return try !DurableFile.exists(journal.storePath)
     case .replace, .restore:
       try demandStore(of: journal)
-      guard try journal.isOfCopy != true || hasRestoredLogs(journal) else { return false }
+      guard try hasRestoredLogs(journal) else { return false }
       if try needsClone(journal) && !isSettledWhole(journal) { return false }
       return try isSourceUnchanged(journal)
     }

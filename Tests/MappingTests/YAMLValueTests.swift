@@ -14,7 +14,7 @@ import Testing
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let json = String(decoding: try encoder.encode(["a": [text]]), as: UTF8.self)
     let root = try YAMLValue(bytes: Array(YAMLValue.text(ofJSON: json).utf8), byteLimit: 1 << 20)
-    return try root.pairs?.first?.value.list?.first?.text()
+    return try root.pairs?.first?.value.list?.first?.scalar
   }
 
   @Test func `says the same, whatever characters its texts have`() throws {
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "", " ", "arch\u{85}ive", "a\u{2028}b", "\u{FEFF}a", "a\u{FEFF}", "del\u{7F}", "a\nb", "a: *b",
+    "", " ", "arch\u{85}ive", "a\u{2028}b", "a\u{FEFF}", "del\u{7F}", "a\nb", "a: *b",
     "/srv/&x/" + String(repeating: " *a", count: 40), "👍🏽", "\u{10FFFF}", "\\u0085", "#", "- a",
   ])
   func `has texts of all kinds`(text: String) throws {
