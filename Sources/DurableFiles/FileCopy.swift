@@ -105,12 +105,9 @@ private func copyBytes(
   try calling("ftruncate", destination) { ftruncate(output.rawValue, off_t(size)) }
   var offset: Int64 = 0
   while offset < size {
-    let start = lseek(input.rawValue, off_t(offset), linux_seek_data)
-    if start < 0, errno == ENXIO { break }  // a hole up to the end
-    let isKnown = start >= 0
-    offset = isKnown ? Int64(start) : offset
-    let next = isKnown ? lseek(input.rawValue, start, linux_seek_hole) : -1
-    let end = next > start ? min(Int64(next), size) : size
+    offset = input.nextData(from: offset, size: size)
+    let hole = Int64(lseek(input.rawValue, off_t(offset), linux_seek_hole))
+    let end = hole > offset ? min(hole, size) : size
     try copyRange(offset..<end, from: input, source, to: output, destination)
     offset = end
   }
@@ -121,14 +118,10 @@ extension FileDescriptor {
   /// itself where the file system does not tell.
   package func nextData(from offset: Int64, size: Int64) -> Int64 {
     guard offset < size else { return size }
-    let start = seekData(rawValue, offset)
+    let start = Int64(lseek(rawValue, off_t(offset), linux_seek_data))
     if start < 0 { return errno == ENXIO ? size : offset }
     return min(start, size)
   }
-}
-
-private func seekData(_ descriptor: Int32, _ offset: Int64) -> Int64 {
-  Int64(lseek(descriptor, off_t(offset), linux_seek_data))
 }
 
 private func copyRange(

@@ -56,15 +56,11 @@ struct ChainFolder {
   ) throws -> Content? {
     let bytes = try RegularFile.bytesIfPresent(
       of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
-    return bytes.flatMap {
-      try? JSONDecoder().decode(Content.self, from: Data(SealedJSON.opened($0)))
-    }
+    return bytes.flatMap { try? SealedJSON.value(of: $0) }
   }
 
   private static func write(_ content: some Encodable, to path: FilePath) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try DurableFile.write(SealedJSON.sealed([UInt8](try encoder.encode(content))), to: path)
+    try DurableFile.write(SealedJSON.bytes(of: content), to: path)
   }
 
   private struct Identity: Codable { var fingerprint: String }

@@ -120,10 +120,8 @@ struct RunFolder {
   /// of it again, such as what was set aside. Of a small store no power cut is survived: the commit is finished
   /// without it, and a note says so.
   func keep(_ result: MigrationResult) throws {
-    let end = StoreEnd(result)
     try DurableFile.write(
-      SealedJSON.sealed(Array(JSONLine.text(of: end).utf8)), to: resultFile,
-      surviving: directory.durability)
+      SealedJSON.bytes(of: StoreEnd(result)), to: resultFile, surviving: directory.durability)
   }
 
   /// What an earlier run kept; nil where there is nothing.
@@ -132,9 +130,7 @@ struct RunFolder {
   func keptResult() throws -> MigrationResult? {
     let bytes = try RegularFile.bytesIfPresent(
       of: resultFile, limit: RunDirectory.largestFileBytes, isPrivate: true)
-    return try bytes.map {
-      try JSONDecoder().decode(StoreEnd.self, from: Data(try SealedJSON.opened($0))).whole
-    }
+    return try bytes.map { try SealedJSON.value(StoreEnd.self, of: $0).whole }
   }
 
   /// Removes the checkpoints of a stage, so that all of it is done again.

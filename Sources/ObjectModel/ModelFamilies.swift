@@ -16,31 +16,41 @@ package struct ModelFamilies: Sendable {
 
   private typealias Content = [NameKey: VersionHash]
 
+  /// How sure it is that two bundles are of one model.
+  private enum Kinship: Int { case none, likely, probable, certain }
+
   /// - Throws: ``ModelError``.
   init(_ bundles: [[ModelVersion]]) throws {
     let contents = try bundles.map { try $0.map(Self.content) }
     let names = bundles.map { $0.first?.bundleName }
-    func areOne(
-      _ one: Int, _ other: Int, _ ofSingle: (_ common: [NameKey], Content, Content) -> Bool
-    ) -> Bool {
-      let hasOneName = names[one] != nil && names[one] == names[other]
-      let isSingle = contents[one].count == 1 || contents[other].count == 1
-      return contents[one].contains { first in
-        contents[other].contains { second in
-          if first == second, !first.isEmpty { return true }
-          guard hasOneName || isSingle else { return false }
-          let common = first.keys.filter { second[$0] != nil }
-          guard !common.isEmpty else { return false }
-          return hasOneName || common.contains { first[$0] != second[$0] }
-            || ofSingle(common, first, second)
-        }
+    let pairs = bundles.indices.map { other in
+      (0..<other).map { one in
+        let hasOneName = names[one] != nil && names[one] == names[other]
+        let isSingle = contents[one].count == 1 || contents[other].count == 1
+        return contents[one].flatMap { first in
+          contents[other].map {
+            Self.kinship(first, $0, hasOneName: hasOneName, isSingle: isSingle).rawValue
+          }
+        }.max() ?? Kinship.none.rawValue
       }
     }
-    certain = Self.families(bundles.count) { areOne($0, $1) { _, _, _ in false } }
-    probable = Self.families(bundles.count) {
-      areOne($0, $1) { common, first, second in common.count == min(first.count, second.count) }
+    func families(_ least: Kinship) -> [Int] {
+      Self.families(bundles.count) { one, other in pairs[other][one] >= least.rawValue }
     }
-    likely = Self.families(bundles.count) { areOne($0, $1) { _, _, _ in true } }
+    (certain, probable, likely) = (families(.certain), families(.probable), families(.likely))
+  }
+
+  /// - Parameters:
+  ///   - hasOneName: Their bundles have.
+  ///   - isSingle: One of them was given by itself.
+  private static func kinship(
+    _ one: Content, _ other: Content, hasOneName: Bool, isSingle: Bool
+  ) -> Kinship {
+    if one == other, !one.isEmpty { return .certain }
+    let common = one.keys.filter { other[$0] != nil }
+    guard hasOneName || isSingle, !common.isEmpty else { return .none }
+    if hasOneName || common.contains(where: { one[$0] != other[$0] }) { return .certain }
+    return common.count == min(one.count, other.count) ? .probable : .likely
   }
 
   /// Entities by what a mapping is inferred by.

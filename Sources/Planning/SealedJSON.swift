@@ -6,21 +6,33 @@ import GodwitDigests
 package enum SealedJSON {
   private static let mark = Array(#","digest":""#.utf8)
   private static let end = Array(#""}"#.utf8)
+  private static let (infinite, negative, none) = ("inf", "-inf", "nan")
 
-  /// - Parameter json: An object with at least one key.
-  package static func sealed(_ json: [UInt8]) -> [UInt8] { json.dropLast() + tail(of: json) }
+  /// - Parameter value: One that is an object with at least one key in JSON.
+  package static func bytes(of value: some Encodable) throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: infinite, negativeInfinity: negative, nan: none)
+    let json = [UInt8](try encoder.encode(value))
+    return json.dropLast() + tail(of: json)
+  }
 
-  /// - Parameter bytes: Of ``sealed(_:)``.
-  /// - Returns: The JSON without the seal.
-  /// - Throws: ``SealedJSONError``.
-  package static func opened(_ bytes: [UInt8]) throws -> [UInt8] {
+  /// - Parameter bytes: Of ``bytes(of:)``.
+  /// - Throws: ``SealedJSONError``, or `DecodingError` for a value of another layout.
+  package static func value<Value: Decodable>(
+    _: Value.Type = Value.self, of bytes: [UInt8]
+  ) throws -> Value {
     let count = mark.count + 64 + end.count
     guard bytes.count > count else { throw SealedJSONError.altered }
     let json = bytes.dropLast(count) + [UInt8(ascii: "}")]
     guard bytes.suffix(count).elementsEqual(tail(of: Array(json))) else {
       throw SealedJSONError.altered
     }
-    return Array(json)
+    let decoder = JSONDecoder()
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+      positiveInfinity: infinite, negativeInfinity: negative, nan: none)
+    return try decoder.decode(Value.self, from: Data(json))
   }
 
   private static func tail(of json: [UInt8]) -> [UInt8] {
@@ -44,16 +56,9 @@ package enum SealedJSONError: Error, Sendable, Equatable, CustomStringConvertibl
 // place twice. So bytes are a plan only as they were written.
 extension MigrationPlan {
   /// The plan as ``SealedJSON``.
-  package func stored() throws -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return SealedJSON.sealed([UInt8](try encoder.encode(self)))
-  }
+  package func stored() throws -> [UInt8] { try SealedJSON.bytes(of: self) }
 
   /// - Parameter stored: Of ``stored()``.
-  /// - Throws: ``SealedJSONError``, or `DecodingError` for a plan of another layout.
-  package init(stored: [UInt8]) throws {
-    self = try JSONDecoder().decode(
-      MigrationPlan.self, from: Data(try SealedJSON.opened(stored)))
-  }
+  /// - Throws: As ``SealedJSON/value(_:of:)``.
+  package init(stored: [UInt8]) throws { self = try SealedJSON.value(of: stored) }
 }
