@@ -118,10 +118,15 @@ extension FileDescriptor {
   /// itself where the file system does not tell.
   package func nextData(from offset: Int64, size: Int64) -> Int64 {
     guard offset < size else { return size }
-    let start = Int64(lseek(rawValue, off_t(offset), linux_seek_data))
+    let start = seekData(rawValue, offset)
     if start < 0 { return errno == ENXIO ? size : offset }
     return min(start, size)
   }
+}
+
+// The descriptor has a method of this name.
+private func seekData(_ descriptor: Int32, _ offset: Int64) -> Int64 {
+  Int64(lseek(descriptor, off_t(offset), linux_seek_data))
 }
 
 private func copyRange(
