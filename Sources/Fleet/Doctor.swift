@@ -99,7 +99,7 @@ package struct Doctor: Sendable {
   }
 
   private var fileSystem: Finding {
-    guard let name = SharedVolume(of: folder)?.type else {
+    guard let name = MountTable.current?.volume(of: folder)?.type else {
       return Finding(
         name: "file system", value: "unknown", isGood: false, advice: "Check \(folder).")
     }

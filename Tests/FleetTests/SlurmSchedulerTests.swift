@@ -272,10 +272,31 @@ import Testing
       22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
       40 22 0:50 / /srv rw,relatime shared:1 - \(type) server:/srv \(options)
       """
-    let volume = try #require(SharedVolume(of: "/srv/p/state", mounts: mounts))
+    let volume = try #require(MountTable(mounts).volume(of: "/srv/p/state" as String))
     #expect(volume.type == type)
     #expect((volume.danger != nil) == isRefused)
-    #expect(SharedVolume(of: "/srvother", mounts: mounts)?.type == "ext4")
+    #expect(MountTable(mounts).volume(of: "/srvother" as String)?.type == "ext4")
+  }
+
+  @Test(arguments: [
+    (#"/srv/two\040words"#, "/srv/two words/s"), (#"/srv/a\134b"#, #"/srv/a\b"#),
+    (#"/srv/a\012b"#, "/srv/a\nb/c"), (#"/srv/é"#, "/srv/é/s"),
+  ])
+  func `is found by the name that the kernel writes with digits`(place: String, path: String) {
+    let mounts = """
+      22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+      40 22 0:50 / \(place) rw,relatime shared:1 master:2 - fuse.sshfs u@h:/ rw
+      """
+    #expect(MountTable(mounts).volume(of: path)?.type == "fuse.sshfs")
+  }
+
+  @Test func `is the one mounted last where two are at one place`() {
+    let mounts = """
+      40 22 0:50 / /srv rw - nfs4 server:/srv rw
+      41 40 0:51 / /srv rw - cifs //server/srv rw
+      42 41 0:52 / / rw - ext4 /dev/sda1 rw
+      """
+    #expect(MountTable(mounts).volume(of: "/srv/s" as String)?.type == "cifs")
   }
 }
 

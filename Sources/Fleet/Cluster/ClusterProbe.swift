@@ -95,7 +95,14 @@ package struct ClusterProbe: Sendable {
       answer.failure = "\(error)"
     }
     for root in roots { probe(root, &answer) }
-    answer.danger = ([folder] + roots).compactMap { SharedVolume(of: $0)?.danger }.first
+    if let mounts = MountTable.current {
+      let volumes =
+        [folder].compactMap(mounts.volume)
+        + roots.flatMap { root in
+          [mounts.volume(of: root)].compactMap { $0 } + mounts.volumes(below: root)
+        }
+      answer.danger = volumes.compactMap(\.danger).first
+    }
     try DurableFile.write(
       Array(JSONLine.text(of: answer).utf8), to: Self.answer(folder, node))
   }

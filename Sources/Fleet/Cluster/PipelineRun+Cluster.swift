@@ -24,10 +24,16 @@ extension PipelineRun {
     }
   }
 
+  /// Looks at every volume that a store lies on: one may be mounted below a root.
+  ///
   /// - Throws: ``ClusterError/unsafeVolume(folder:reason:)``.
-  private func checkVolumes() throws {
-    for folder in [clusterState] + pipeline.stores.roots {
-      guard let danger = SharedVolume(of: folder)?.danger else { continue }
+  private func checkVolumes(of stores: some Sequence<FoundStore>) throws {
+    guard let mounts = MountTable.current else { return }
+    let folders = Set(stores.map { $0.path.removingLastComponent() })
+    for folder in [clusterState] + pipeline.stores.roots
+      + folders.sorted(by: { $0.string < $1.string })
+    {
+      guard let danger = mounts.volume(of: folder)?.danger else { continue }
       throw ClusterError.unsafeVolume(folder: folder.string, reason: danger)
     }
   }
@@ -86,7 +92,7 @@ extension PipelineRun {
   func migrateOnCluster(
     _ waves: [[FoundStore]], _ setting: Setting, _ summary: inout PipelineSummary
   ) async throws {
-    try checkVolumes()
+    try checkVolumes(of: waves.joined())
     let found = Dictionary(
       waves.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     var flow = RunFlow(

@@ -1,44 +1,85 @@
-import Foundation
 import Glibc
 import SystemPackage
 
-/// The mount that a folder lies on, as `/proc/self/mountinfo` has it. See `proc_pid_mountinfo(5)`.
+/// What this machine has mounted, as `/proc/self/mountinfo` says. See `proc_pid_mountinfo(5)`.
+struct MountTable {
+  private let mounts: [(place: [UInt8], volume: SharedVolume)]
+
+  /// Nil where nothing is known.
+  static var current: MountTable? {
+    (try? KernelFile.text(of: "/proc/self/mountinfo")).map(MountTable.init)
+  }
+
+  init(_ text: String) {
+    mounts = text.utf8.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      // Every field is free of spaces; a number of optional ones ends with a lone hyphen.
+      let fields = line.split(separator: UInt8(ascii: " ")).map(Self.unescaped)
+      guard let hyphen = fields.dropFirst(6).firstIndex(of: [UInt8(ascii: "-")]),
+        fields.count > hyphen + 3
+      else { return nil }
+      let options = (fields[5] + [UInt8(ascii: ",")] + fields[hyphen + 3])
+        .split(separator: UInt8(ascii: ",")).map { String(decoding: $0, as: UTF8.self) }
+      return (
+        fields[4],
+        SharedVolume(
+          type: String(decoding: fields[hyphen + 1], as: UTF8.self), options: Set(options))
+      )
+    }
+  }
+
+  /// Spaces, tabs, ends of lines and backslashes of a name are written as octal digits.
+  private static func unescaped(_ field: Substring.UTF8View) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = field
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\\"), rest.count >= 3,
+        let code = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
+      {
+        bytes.append(code)
+        rest = rest.dropFirst(3)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return bytes
+  }
+
+  /// The volume of a folder; nil where nothing is known.
+  func volume(of folder: FilePath) -> SharedVolume? {
+    guard let resolved = folder.withPlatformString({ realpath($0, nil) }) else { return nil }
+    defer { free(resolved) }
+    return volume(of: String(cString: resolved))
+  }
+
+  /// - Parameter path: Without links.
+  func volume(of path: String) -> SharedVolume? {
+    // Of two mounts at one place the later hides the earlier.
+    mounts.filter { Self.lies(Array(path.utf8), below: $0.place) }
+      .enumerated().max {
+        ($0.element.place.count, $0.offset) < ($1.element.place.count, $1.offset)
+      }?
+      .element.volume
+  }
+
+  /// The volumes that are mounted somewhere below a folder.
+  func volumes(below folder: FilePath) -> [SharedVolume] {
+    guard let resolved = folder.withPlatformString({ realpath($0, nil) }) else { return [] }
+    defer { free(resolved) }
+    let path = Array(String(cString: resolved).utf8)
+    return mounts.filter { Self.lies($0.place, below: path) }.map(\.volume)
+  }
+
+  private static func lies(_ path: [UInt8], below place: [UInt8]) -> Bool {
+    path == place
+      || path.starts(with: place + (place == [UInt8(ascii: "/")] ? [] : [UInt8(ascii: "/")]))
+  }
+}
+
+/// A volume that something lies on.
 struct SharedVolume: Sendable, Equatable {
   /// Such as `ext4` or `nfs4`.
   var type: String
   var options: Set<String>
-
-  init(type: String, options: Set<String>) { (self.type, self.options) = (type, options) }
-
-  /// Nil where nothing is known.
-  init?(of folder: FilePath) {
-    guard let table = try? KernelFile.text(of: "/proc/self/mountinfo"),
-      let resolved = folder.withPlatformString({ realpath($0, nil) })
-    else { return nil }
-    defer { free(resolved) }
-    self.init(of: String(cString: resolved), mounts: table)
-  }
-
-  init?(of path: String, mounts: String) {
-    var best: (length: Int, volume: SharedVolume)?
-    for line in mounts.split(separator: "\n") {
-      let halves = line.components(separatedBy: " - ")
-      let fields = halves[0].split(separator: " ")
-      guard fields.count > 5, halves.count > 1 else { continue }
-      let tail = halves[1].split(separator: " ")
-      guard let type = tail.first else { continue }
-      let mount = String(fields[4])
-      guard path == mount || path.hasPrefix(mount == "/" ? "/" : mount + "/") else { continue }
-      // Of two mounts at one place the later hides the earlier.
-      guard mount.utf8.count >= best?.length ?? 0 else { continue }
-      let options = [fields[5], tail.last ?? ""].flatMap { $0.split(separator: ",") }
-      best = (
-        mount.utf8.count, SharedVolume(type: String(type), options: Set(options.map(String.init)))
-      )
-    }
-    guard let best else { return nil }
-    self = best.volume
-  }
 
   /// Why two machines could work on one store at the same time there; nil where nothing says so.
   ///
