@@ -44,10 +44,18 @@ struct LeftResults {
           state: BundleFolder.all(in: places.state).string, array: folder.name)
       }
       let known = array.storesByPath
+      var migrated: Set<String> = []
+      try ledger.forEachStore(of: array.header.run) { attempt, _ in
+        if attempt.verdict == MigrationResult.Verdict.migrated.rawValue {
+          migrated.insert(attempt.store)
+        }
+      }
       for said in results {
         let line = array.header.placed(said)
         guard let store = known[FilePath(line.store)] else { continue }
         let result = line.end.whole
+        // The run has migrated it, and an application has written to it since.
+        if result.verdict == .sameModel, migrated.contains(store.path.string) { continue }
         let facts = StoreFacts(
           store: store, started: line.started, mark: line.mark, host: line.host)
         try ledger.add(
