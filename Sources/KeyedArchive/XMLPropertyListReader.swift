@@ -19,6 +19,11 @@ enum XMLPropertyListReader {
 
   /// The depth of the tree is bounded by ``MarkupElement/depthLimit``.
   private static func value(_ element: MarkupElement) throws -> PropertyList {
+    let isContainer = element.name == "array" || element.name == "dict"
+    let isText = ["string", "integer", "real", "date", "data"].contains(element.name)
+    guard isContainer || element.children.isEmpty, isText || trimmed(element.text).isEmpty else {
+      throw odd(element)
+    }
     switch element.name {
     case "true": return .boolean(true)
     case "false": return .boolean(false)
@@ -58,8 +63,9 @@ enum XMLPropertyListReader {
     guard element.children.count.isMultiple(of: 2) else { throw odd(element) }
     var result = PropertyListDictionary()
     for place in stride(from: 0, to: element.children.count, by: 2) {
-      guard element.children[place].name == "key" else { throw odd(element) }
-      result[element.children[place].text] = try value(element.children[place + 1])
+      let key = element.children[place]
+      guard key.name == "key", key.children.isEmpty else { throw odd(element) }
+      result[key.text] = try value(element.children[place + 1])
     }
     if result.count == 1, case .integer(let number)? = result["CF$UID"],
       let uid = UInt32(exactly: number)

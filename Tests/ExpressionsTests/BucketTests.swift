@@ -86,4 +86,35 @@ import Testing
       problem(Self.set, .data(archive.binary()), .string("v"))
         == .damagedPropertyList(reason: "it is an object that NSKeyedArchiver archived"))
   }
+
+  @Test(arguments: [
+    PropertyList.wideInteger(Int128(UInt64.max)), .integer(.min), .integer(.max), .real(0.5),
+    .wideInteger(Int128(Int64.max) + 1),
+  ])
+  func `stays the number that it is under another key`(number: PropertyList) throws {
+    let copy = "godwit.bucketSetting($source.bucket, 'k', godwit.bucket($source.bucket, 'n'))"
+    let bucket = ExpressionValue.data(PropertyList.dictionary(["n": number]).binary())
+    guard case .data(let bytes) = try value(copy, bucket) else {
+      Issue.record("data become something else")
+      return
+    }
+    #expect(try PropertyList(bytes: bytes) == .dictionary(["n": number, "k": number]))
+  }
+
+  @Test func `is not read where two keys of it would become one`() {
+    let inner: PropertyListDictionary = ["\u{E9}": .integer(1), "e\u{301}": .integer(2)]
+    let bucket = PropertyList.dictionary(["n": .dictionary(inner)])
+    #expect(
+      problem("godwit.bucket($source.bucket, 'n')", .data(bucket.binary()))
+        == .notRepresentable(
+          what: "two keys that differ only in Unicode normalisation",
+          by: "a dictionary of an expression"))
+  }
+
+  @Test func `is no array with a member that is nil`() {
+    let list = ExpressionValue.array([.integer(1), .null, .integer(2)])
+    #expect(
+      problem(Self.set, .null, list)
+        == .wrongKind(found: ExpressionValue.null.kind, needed: "a property-list value"))
+  }
 }

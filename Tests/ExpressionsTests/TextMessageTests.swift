@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import GodwitExpressions
@@ -60,5 +61,39 @@ import Testing
     #expect(
       try ask("stringByAppendingPathExtension:", path, "md") == with.map(ExpressionValue.string)
         ?? .null)
+  }
+}
+
+@Suite struct `Searching a text` {
+  @Test func `finds what a plain search finds, in texts that repeat themselves`() {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<2_000 {
+      func text(_ most: Int) -> String {
+        String(
+          decoding: (0..<Int.random(in: 0...most, using: &random)).map { _ in
+            UInt8(ascii: Bool.random() ? "a" : "b")
+          }, as: UTF8.self)
+      }
+      let (whole, part) = (text(24), text(5))
+      let expected = part.isEmpty || whole.range(of: part, options: .literal) != nil
+      #expect(ByteSearch.contains(whole, part) == expected, "\(whole) \(part)")
+      if !part.isEmpty {
+        #expect(ByteSearch.split(whole, by: part) == whole.components(separatedBy: part))
+      }
+    }
+  }
+
+  /// By a plain search this is 5·10^11 comparisons.
+  @Test func `takes no longer where nearly every place fits`() {
+    let whole = String(repeating: "a", count: 1_000_000)
+    #expect(!ByteSearch.contains(whole, String(repeating: "a", count: 500_000) + "b"))
+  }
+
+  @Test func `by LIKE ends where it would compare too much`() {
+    let texts = TextMatching()
+    let (whole, part) = (
+      String(repeating: "a", count: 40_000), String(repeating: "a", count: 9_000)
+    )
+    #expect(throws: EvaluationProblem.self) { try texts.isLike(whole, "*\(part)b*", []) }
   }
 }

@@ -40,6 +40,9 @@ import Testing
     "<date>--01-02-03T00:00:00Z</date>", "<date>-02-03T00:00:00Z</date>",
     "<date>999999999-02-03T00:00:00Z</date>",
     "<dict><key>a</key></dict>", "<dict><true/><key>a</key></dict>",
+    "<string>a<b>c</b>d</string>", "<true>yes</true>", "<false><true/></false>",
+    "<dict>x<key>a</key><true/></dict>", "<array>1<true/></array>",
+    "<dict><key>a<b>c</b></key><true/></dict>", "<integer>1<real>2</real></integer>",
     String(repeating: "<array>", count: 5_000) + String(repeating: "</array>", count: 5_000),
   ])
   func `that is odd is an error`(text: String) {

@@ -276,4 +276,44 @@ enum SchemaFile {
     let read = try document(&writer, writer.object("NSSelfExpression", []), policy: name)
     #expect(read.entityMappings[0].policy == policy)
   }
+
+  @Test(arguments: [
+    ("NSMappingName", PropertyList.integer(1)), ("NSMappingType", .string("copy")),
+    ("NSSourceEntityName", .data([1])), ("NSDestinationEntityName", .boolean(true)),
+    ("NSEntityMigrationPolicyClassName", .data([1])),
+    ("NSSourceEntityVersionHash", .data(Array(repeating: 7, count: 31))),
+    ("NSDestinationEntityVersionHash", .string("hash")), ("NSSourceExpression", .string("none")),
+    ("NSAttributeMappings", .string("none")), ("NSRelationshipMappings", .integer(0)),
+  ])
+  func `that holds a value of another kind is not read without it`(
+    key: String, value: PropertyList
+  ) {
+    var writer = KeyedArchiveWriter()
+    let mapping = writer.object("NSEntityMapping", [(key, value)])
+    let root = writer.object(
+      "NSMappingModel", [("NSEntityMappings", writer.collection([mapping]).uid)])
+    let bytes = writer.bytes(root: root)
+    let error = #expect(throws: MappingError.self) {
+      try MappingDocument(bytes: bytes, name: "test")
+    }
+    #expect(error?.description.contains(key) == true, "\(String(describing: error))")
+  }
+
+  @Test func `has no row without a property`() {
+    var writer = KeyedArchiveWriter()
+    let row = writer.object("NSPropertyMapping", [])
+    let mapping = writer.object(
+      "NSEntityMapping",
+      [
+        ("NSMappingName", writer.string("DocToDoc").uid),
+        ("NSRelationshipMappings", writer.collection([row]).uid),
+      ])
+    let root = writer.object(
+      "NSMappingModel", [("NSEntityMappings", writer.collection([mapping]).uid)])
+    let bytes = writer.bytes(root: root)
+    let error = #expect(throws: MappingError.self) {
+      try MappingDocument(bytes: bytes, name: "test")
+    }
+    #expect(error?.description.contains("DocToDoc") == true, "\(String(describing: error))")
+  }
 }

@@ -107,6 +107,14 @@ import Testing
     (mapping("z2 z1") + row("z2"), "refers to \"z1\""),
     (mapping("z2") + row("z2") + row("z2"), "two of its objects have the id \"z2\""),
     (mapping("z2 z2") + row("z2"), "have the object \"z2\""),
+    (
+      mapping("z2") + """
+        <object type="XDDEVENTITYMAPPING" id="z2"><relationship name="attributemappings"
+          destination="XDDEVATTRIBUTEMAPPING" idrefs="z3"></relationship></object>
+        <object type="XDDEVATTRIBUTEMAPPING" id="z3">
+          <attribute name="name" type="string"></attribute></object>
+        """, "a property mapping names no property"
+    ),
   ])
   func `that is none is refused with a reason`(objects: String, reason: String) {
     let error = #expect(throws: MappingError.self) { try read(objects) }

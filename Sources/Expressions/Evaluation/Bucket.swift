@@ -140,7 +140,14 @@ extension ExpressionValue {
     case .set(let members): self = .set(of: try Self.values(members))
     case .dictionary(let pairs):
       var result: [String: ExpressionValue] = [:]
-      for (key, value) in pairs { result[key] = try ExpressionValue(propertyList: value) }
+      for (key, value) in pairs {
+        guard result[key] == nil else {
+          throw .notRepresentable(
+            what: "two keys that differ only in Unicode normalisation",
+            by: "a dictionary of an expression")
+        }
+        result[key] = try ExpressionValue(propertyList: value)
+      }
       self = .dictionary(result)
     }
   }
@@ -161,16 +168,17 @@ extension ExpressionValue {
     case .boolean(let value): return .boolean(value)
     case .integer(let value): return .integer(value)
     case .real(let value): return .real(value)
-    case .decimal(let value): return value.integral.map { .integer($0) } ?? .real(value.double)
+    case .decimal(let value):
+      if let integral = value.integral { return .integer(integral) }
+      // What Core Foundation writes as an integer, too.
+      return value.unsignedIntegral.map { .wideInteger(Int128($0)) } ?? .real(value.double)
     case .string(let text), .url(let text): return .string(text)
     case .date(let seconds): return .date(seconds)
     case .data(let bytes): return .data(bytes)
     case .uuid(let uuid): return .string(uuid.text)
     case .array(let members), .set(let members), .orderedSet(let members):
       var result: [PropertyList] = []
-      for member in members where !member.isNull {
-        result.append(try member.propertyList(depth: depth + 1))
-      }
+      for member in members { result.append(try member.propertyList(depth: depth + 1)) }
       return .array(result)
     case .dictionary(let pairs):
       var result = PropertyListDictionary()

@@ -62,6 +62,13 @@ extension DecimalNumber: Comparable {
 
   /// The integer, where it is one.
   public var integral: Int64? { exponent >= 0 ? truncated : nil }
+
+  /// The integer, where it is one and not negative.
+  var unsignedIntegral: UInt64? {
+    guard exponent >= 0, exponent <= 19, !isNegative || mantissa == 0, mantissa <= UInt64.max
+    else { return nil }
+    return UInt64(exactly: mantissa * Self.powersOfTen[exponent])
+  }
 }
 
 extension DecimalNumber: CustomStringConvertible {

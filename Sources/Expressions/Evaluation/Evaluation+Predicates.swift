@@ -120,7 +120,7 @@ extension Evaluation {
     }
     let (texts, options) = (evaluator.texts, comparison.options)
     switch comparison.operator {
-    case .like: return texts.isLike(text, pattern, options)
+    case .like: return try texts.isLike(text, pattern, options)
     case .matches: return try texts.matches(text, pattern, options)
     case .beginsWith:
       return texts.folded(text, options).utf8.starts(with: texts.folded(pattern, options).utf8)

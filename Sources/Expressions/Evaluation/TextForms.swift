@@ -43,41 +43,54 @@ enum TextSearch {
 
 /// Searching texts byte by byte: code points count, not what they look like together.
 enum ByteSearch {
-  /// Where `needle` begins, at or behind `start`. O(n·m) at worst, which only made-up texts meet.
-  static func find(
-    _ needle: [UInt8], in hay: UnsafeBufferPointer<UInt8>, from start: Int
-  ) -> Int? {
-    guard let first = needle.first else { return start }
-    guard needle.count <= hay.count else { return nil }
-    var place = start
-    let last = hay.count - needle.count
-    while place <= last {
-      if hay[place] == first {
-        var length = 1
-        while length < needle.count, hay[place + length] == needle[length] { length += 1 }
-        if length == needle.count { return place }
+  /// A text to look for. Each byte of what it is looked for in is compared at most twice, whatever both hold:
+  /// the algorithm of Knuth, Morris and Pratt.
+  struct Needle {
+    let bytes: [UInt8]
+    /// For each beginning of the needle, how long its longest own end is that is a beginning, too.
+    private let borders: [Int]
+
+    init(_ text: String) {
+      let bytes = Array(text.utf8)
+      var borders = Array(repeating: 0, count: bytes.count)
+      var length = 0
+      for place in bytes.indices.dropFirst() {
+        while length > 0, bytes[place] != bytes[length] { length = borders[length - 1] }
+        if bytes[place] == bytes[length] { length += 1 }
+        borders[place] = length
       }
-      place += 1
+      (self.bytes, self.borders) = (bytes, borders)
     }
-    return nil
+
+    /// Where it begins, at or behind `start`.
+    func find(in hay: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+      if bytes.isEmpty { return start }
+      var length = 0
+      for place in start..<max(start, hay.count) {
+        while length > 0, hay[place] != bytes[length] { length = borders[length - 1] }
+        if hay[place] == bytes[length] { length += 1 }
+        if length == bytes.count { return place - length + 1 }
+      }
+      return nil
+    }
   }
 
   static func contains(_ text: String, _ needle: String) -> Bool {
     var text = text
-    return text.withUTF8 { find(Array(needle.utf8), in: $0, from: 0) != nil }
+    return text.withUTF8 { Needle(needle).find(in: $0, from: 0) != nil }
   }
 
   /// The whole text where the separator is empty or does not occur.
   static func split(_ text: String, by separator: String) -> [String] {
-    let needle = Array(separator.utf8)
-    guard !needle.isEmpty else { return [text] }
+    let needle = Needle(separator)
+    guard !needle.bytes.isEmpty else { return [text] }
     var text = text
     return text.withUTF8 { hay in
       var parts: [String] = []
       var start = 0
-      while let found = find(needle, in: hay, from: start) {
+      while let found = needle.find(in: hay, from: start) {
         parts.append(String(decoding: hay[start..<found], as: UTF8.self))
-        start = found + needle.count
+        start = found + needle.bytes.count
       }
       parts.append(String(decoding: hay[start...], as: UTF8.self))
       return parts

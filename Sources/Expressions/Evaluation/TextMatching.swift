@@ -10,6 +10,8 @@ package final class TextMatching {
   /// second. Foundation itself gives up after some 4 000 and then says "no match", which is not
   /// true.
   private static let progressLimit = 2_000
+  /// 2^26 characters compared for `LIKE`: about a second.
+  private static let comparisonLimit = 1 << 26
   private var patterns: [Pattern: NSRegularExpression] = [:]
 
   private struct Pattern: Hashable {
@@ -39,13 +41,20 @@ package final class TextMatching {
   }
 
   /// `*` stands for any characters, `?` for one, and a backslash takes their meaning away.
-  func isLike(_ text: String, _ pattern: String, _ options: Comparison.Options) -> Bool {
+  func isLike(
+    _ text: String, _ pattern: String, _ options: Comparison.Options
+  ) throws(EvaluationProblem) -> Bool {
     let text = Array(folded(text, options).unicodeScalars)
     let pattern = Self.wildcards(folded(pattern, options))
     // Back to the last star only: no more than text × pattern steps.
     var (t, p) = (0, 0)
     var star: (pattern: Int, text: Int)?
+    var comparisons = 0
     while t < text.count {
+      comparisons += 1
+      guard comparisons <= Self.comparisonLimit else {
+        throw .tooLarge(what: "characters compared by LIKE", limit: Self.comparisonLimit)
+      }
       if p < pattern.count, pattern[p] == .any {
         star = (p, t)
         p += 1

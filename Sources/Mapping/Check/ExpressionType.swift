@@ -139,7 +139,8 @@ enum ValueSelectors {
   ]
 
   static let url: [String: ExpressionType] = [
-    "absoluteString": .value(.string), "path": .value(.string), "host": .value(.string),
+    "absoluteString": .value(.string), "URIRepresentation": .value(.url),
+    "path": .value(.string), "host": .value(.string),
     "scheme": .value(.string), "query": .value(.string), "fragment": .value(.string),
     "lastPathComponent": .value(.string), "pathExtension": .value(.string),
   ]

@@ -19,7 +19,8 @@ enum CompiledMappingFile {
         file: file, reason: "it archives an object of class \(root.className)")
     }
     var entries: [MappingDocument.Entry] = []
-    let mappings = root.elements("NSEntityMappings")
+    let mappings =
+      try value(root, "NSEntityMappings", of: "the mapping model", file, \.elements) ?? []
     var budget = MappingBudget(file: file)
     try budget.check(entityMappings: mappings.count)
     for value in mappings {
@@ -34,27 +35,56 @@ enum CompiledMappingFile {
   private static func entry(
     _ object: ArchivedObject, file: String, _ budget: inout MappingBudget
   ) throws(MappingError) -> MappingDocument.Entry {
+    let name = try text(object, "NSMappingName", of: "an entity mapping", file)
+    let place = name ?? "an entity mapping without a name"
+    func hash(_ key: String) throws(MappingError) -> VersionHash? {
+      try value(object, key, of: place, file) { $0.data.flatMap { VersionHash(bytes: $0) } }
+    }
     var entry = MappingDocument.Entry(
-      name: nonEmpty(object.string("NSMappingName")),
-      kind: try kind(object.integer("NSMappingType") ?? 0, file: file),
-      source: nonEmpty(object.string("NSSourceEntityName")).map { EntityName($0) },
-      destination: nonEmpty(object.string("NSDestinationEntityName")).map { EntityName($0) },
-      policy: nonEmpty(object.string("NSEntityMigrationPolicyClassName")),
-      sourceHash: object["NSSourceEntityVersionHash"]?.data.flatMap { VersionHash(bytes: $0) },
-      destinationHash: object["NSDestinationEntityVersionHash"]?.data.flatMap {
-        VersionHash(bytes: $0)
-      }, others: .none,
+      name: name,
+      kind: try kind(
+        try value(object, "NSMappingType", of: place, file, \.integer) ?? 0, file: file),
+      source: try text(object, "NSSourceEntityName", of: place, file).map { EntityName($0) },
+      destination: try text(object, "NSDestinationEntityName", of: place, file)
+        .map { EntityName($0) },
+      policy: try text(object, "NSEntityMigrationPolicyClassName", of: place, file),
+      sourceHash: try hash("NSSourceEntityVersionHash"),
+      destinationHash: try hash("NSDestinationEntityVersionHash"), others: .none,
       userInfo: try UserInfo.read(object["NSUserInfo"], file: file, &budget))
     let archived = ArchivedSelection(file: file, mapping: entry.effectiveName)
-    if let source = object.object("NSSourceExpression") {
+    if let source = try value(object, "NSSourceExpression", of: place, file, \.object) {
       entry.selection = try archived.selection(
         try archived.expression(source, property: nil), source: entry.source)
     }
-    entry.attributes = try rows(
-      object.elements("NSAttributeMappings"), of: &entry, archived, &budget)
+    func elements(_ key: String) throws(MappingError) -> [ArchivedValue] {
+      try value(object, key, of: place, file, \.elements) ?? []
+    }
+    entry.attributes = try rows(elements("NSAttributeMappings"), of: &entry, archived, &budget)
     entry.relationships = try rows(
-      object.elements("NSRelationshipMappings"), of: &entry, archived, &budget)
+      elements("NSRelationshipMappings"), of: &entry, archived, &budget)
     return entry
+  }
+
+  /// What an object has under a key; nil where it has nothing.
+  ///
+  /// - Parameters:
+  ///   - place: Where the object stands, for a message.
+  ///   - read: Nil for a value of another kind: an edit, or a damaged file.
+  private static func value<Value>(
+    _ object: ArchivedObject, _ key: String, of place: String, _ file: String,
+    _ read: (ArchivedValue) -> Value?
+  ) throws(MappingError) -> Value? {
+    guard let found = object[key] else { return nil }
+    guard let value = read(found) else {
+      throw .unreadable(file: file, reason: "\(place): \(key) holds no such value")
+    }
+    return value
+  }
+
+  private static func text(
+    _ object: ArchivedObject, _ key: String, of place: String, _ file: String
+  ) throws(MappingError) -> String? {
+    nonEmpty(try value(object, key, of: place, file, \.string))
   }
 
   private static func nonEmpty(_ text: String?) -> String? { text == "" ? nil : text }
@@ -81,11 +111,16 @@ enum CompiledMappingFile {
     try budget.take(rows: mappings.count)
     var rows: [MappingDocument.Row] = []
     for mapping in mappings {
+      let (place, file) = (archived.mapping, archived.file)
       guard let object = mapping.object,
-        let name = nonEmpty(object.string("NSDestinationPropertyName"))
-      else { continue }
+        let name = try text(object, "NSDestinationPropertyName", of: place, file)
+      else {
+        throw .unreadable(file: file, reason: "\(place): a property mapping names no property")
+      }
       var value = MappingDocument.Row.Value.unset
-      if let expression = object.object("NSValueExpression") {
+      if let expression = try Self.value(
+        object, "NSValueExpression", of: "\(place), \(name)", file, \.object)
+      {
         let read = try entry.evaluated(name) { () throws(MappingError) in
           try archived.expression(expression, property: name)
         }

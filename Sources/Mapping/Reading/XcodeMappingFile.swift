@@ -105,7 +105,7 @@ struct XcodeMappingFile {
       of: "relationshipmappings", in: object, type: "XDDEVRELATIONSHIPMAPPING", &budget)
     try budget.take(rows: attributes.count + relationships.count)
     for row in attributes {
-      guard let property = text("name", of: row) else { continue }
+      let property = try propertyName(of: row, mapping: name)
       let value = try entry.evaluated(property) { () throws(MappingError) in
         try writtenValue(of: row, mapping: name, property: property)
       }
@@ -113,7 +113,7 @@ struct XcodeMappingFile {
         .init(property, value ?? .automatic, userInfo: try userInfo(of: row, &budget)))
     }
     for row in relationships {
-      guard let property = text("name", of: row) else { continue }
+      let property = try propertyName(of: row, mapping: name)
       let value = try entry.evaluated(property) { () throws(MappingError) in
         if let written = try writtenValue(of: row, mapping: name, property: property) {
           return written
@@ -213,6 +213,16 @@ extension XcodeMappingFile {
 
   private func raw(_ name: String, of object: MarkupElement) -> String? {
     object.children(named: "attribute").first { $0["name"] == name }?.text
+  }
+
+  /// The property of the destination that a row is about.
+  private func propertyName(
+    of row: MarkupElement, mapping: String
+  ) throws(MappingError) -> String {
+    guard let name = text("name", of: row) else {
+      throw .unreadable(file: file, reason: "\(mapping): a property mapping names no property")
+    }
+    return name
   }
 
   /// A string attribute; an empty one counts as absent.
