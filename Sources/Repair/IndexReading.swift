@@ -92,7 +92,7 @@ struct IndexReading {
       guard
         let (count, condition) = cell.record.decode(
           into: values, count: Self.mostValues, lost: &lost),
-        condition == .whole, !cell.record.isDoubtful
+        condition == .whole || condition == .blank, !cell.record.isDoubtful
       else {
         reading.isWhole = false
         return
@@ -117,6 +117,11 @@ struct IndexReading {
       known.reset()
       // An odd value that the row has, too, is damage of the row's.
       let isBorneOut = entry.isSaved && entry.contrary.isEmpty
+      // Nor are zeros that the row has, too, a lost page.
+      guard condition == .whole || isBorneOut else {
+        reading.isWhole = false
+        return
+      }
       let isPossible =
         columns.indices.allSatisfy { place in
           guard let (type, kinds) = kinds[place], values[place].kind != .null else { return true }

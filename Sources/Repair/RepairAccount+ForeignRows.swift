@@ -59,6 +59,13 @@ extension RepairAccount {
           .table, names: [name],
           "pages were found by what their rows look like alone, and rows may be others'"))
     }
+    if salvage.schema.table(name)?.sql?.unicodeScalars.contains("\u{FFFD}") == true {
+      report.doubtful.append(
+        .init(
+          .table, names: [name],
+          "its statement in sqlite_master is not valid UTF-8: columns may have had other names and kinds"
+        ))
+    }
     if salvage.copiedTables.contains(NameKey(name)) {
       report.doubtful.append(
         .init(

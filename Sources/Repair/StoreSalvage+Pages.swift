@@ -163,10 +163,15 @@ extension StoreSalvage {
     for leaf in left {
       // By the numbers of its entities, and keys all of which the table misses.
       var fitting = shapes.filter { name, shape in
-        guard !shape.isPairs, refusedLeaves[leaf] != name, let gaps = tables[name]?.gaps,
-          !gaps.isEmpty
-        else { return false }
-        return isOwn(leaf, shape) { key in gaps.contains { $0.contains(key) } }
+        guard !shape.isPairs, refusedLeaves[leaf] != name, let table = tables[name] else {
+          return false
+        }
+        if table.gaps.isEmpty {
+          // A leaf in the place of a root that led to others says nothing of them.
+          return !shape.isOthers && !file.isListedFree(leaf) && hasLoneLeaf(name)
+            && isOwn(leaf, shape) { key in !table.holds(key) }
+        }
+        return isOwn(leaf, shape) { key in table.gaps.contains { $0.contains(key) } }
       }
       // The model's say more of their rows than others.
       let models = fitting.filter { !$0.value.isOthers }
@@ -178,6 +183,12 @@ extension StoreSalvage {
         strayPages.append(leaf)
       }
     }
+  }
+
+  /// Whether all that is known of a table is one page.
+  private func hasLoneLeaf(_ name: NameKey) -> Bool {
+    guard let root = schema.table(name.name)?.root, root > 0 else { return false }
+    return DamagedTreeReader(file, .table, tree: 0).children(of: root) == nil
   }
 
   private func adopt(

@@ -122,12 +122,14 @@ struct TableSalvage {
     let isPlain =
       word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
       && ColumnAffinity(declaredType: String(word)) == ColumnAffinity(declaredType: type)
-    return isPlain ? String(word) : ""
+    // In quotes, since it may be a keyword.
+    return isPlain && !word.isEmpty ? quoted(String(word)) : ""
   }
 }
 
 extension TableSalvage {
-  /// Rows whose keys may be others': put there when all others are.
+  /// Rows that may stand in others' place, by their keys or since their records do not add up: put there when
+  /// all others are.
   struct Deferred {
     var key: Int64
     var state: KeyState
@@ -162,17 +164,18 @@ extension TableSalvage {
       }
     }
     working.gaps += namesRowsByRowID ? reader.gaps : reader.gaps.map { KeyGap(page: $0.page) }
-    // Whose key is more certain comes first: it stays where two rows have the same one.
-    for state in [KeyState.misplaced, .onlyPossible, .doubtful] {
+    // Whose key is more certain comes first: it stays where two rows have the same one. Last come rows of which
+    // the key alone is certain.
+    for state in [KeyState.misplaced, .onlyPossible, .doubtful, .sound] {
       for row in waiting where row.state == state {
         try row.bytes.withUnsafeBytes { bytes in
           let record = DamagedRecord(row.record, copiedTo: bytes)
           let isNew = try working.insert(record, key: row.key)
           guard isNew else { return }
-          if state == .misplaced {
-            working.misplacedKeys.insert(row.key)
-          } else {
-            working.doubtfulOwnKeys.insert(row.key)
+          switch state {
+          case .misplaced: working.misplacedKeys.insert(row.key)
+          case .onlyPossible, .doubtful: working.doubtfulOwnKeys.insert(row.key)
+          case .sound: break
           }
         }
       }
@@ -202,11 +205,10 @@ extension TableSalvage {
   private mutating func take(
     _ cell: DamagedCell, isInTree: Bool, _ waiting: inout [Deferred]
   ) throws {
-    if cell.keyState == .sound || keyColumn != nil {
+    let kinds = cell.record.kinds
+    if keyColumn != nil || cell.keyState == .sound && (kinds != nil || !isInTree) {
       _ = try insert(cell.record, key: cell.key, isInTree: isInTree)
-    } else if cell.keyState != .doubtful
-      || cell.record.wholeBytes(columns: columns.count, values) != nil
-    {
+    } else if cell.keyState != .doubtful || kinds.map({ $0.count <= columns.count }) ?? false {
       waiting.append(
         Deferred(
           key: cell.key, state: cell.keyState, record: cell.record,
@@ -302,6 +304,12 @@ extension TableSalvage {
 
   private mutating func lose(_ key: Int64) {
     if namesRowsByRowID { lostKeys.insert(key) } else { gaps.append(KeyGap(page: root)) }
+  }
+
+  /// Whether there is a row of that row id so far, or nobody can tell.
+  func holds(_ key: Int64) -> Bool {
+    let found = try? file.rows("SELECT 1 FROM \(quoted(name)) WHERE rowid = ?1", [.integer(key)])
+    return found.map { !$0.isEmpty } ?? true
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.

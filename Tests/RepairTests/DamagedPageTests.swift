@@ -159,6 +159,17 @@ import Testing
     #expect(!report.lost.contains { $0.subject == .object })
   }
 
+  /// SQLite takes such a pointer from the beginning of the page again, and reads every row.
+  @Test(arguments: [UInt8(0x10), 0x20, 0x40, 0x80])
+  func `keeps a row whose cell pointer leads past the page`(bit: UInt8) throws {
+    let patient = try Patient(rows: 200)
+    let before = try patient.read("SELECT * FROM ZRECIPE ORDER BY Z_PK")
+    let leaf = try #require(try patient.leaves(of: "ZRECIPE").first)
+    patient.bytes[(leaf - 1) * 4096 + 8] ^= bit
+    _ = try patient.repair()
+    #expect(try patient.read("SELECT * FROM ZRECIPE ORDER BY Z_PK", of: patient.output) == before)
+  }
+
   @Test func `is refused when nothing of it is left`() throws {
     let patient = try Patient()
     for bytes in [[], Array("bplist00".utf8), Array(repeating: 0x5A, count: 20_000)] {

@@ -71,6 +71,42 @@ import Testing
     #expect(try patient.read(kind, of: patient.output) == [[.integer(1)]])
   }
 
+  @Test func `keeps its tables with a type that is a keyword`() throws {
+    let patient = try Patient(rows: 5)
+    try patient.sql(
+      """
+      CREATE TABLE own (id INTEGER PRIMARY KEY, v "order", w "select", x "primary");
+      INSERT INTO own VALUES (1, 2, 'a', x'01'), (2, '3', 4.5, NULL)
+      """)
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost)")
+    let query = "SELECT *, typeof(v) FROM own"
+    #expect(try patient.read(query, of: patient.output) == patient.read(query))
+  }
+
+  @Test func `calls no index damaged over values of zeros`() throws {
+    let patient = try Patient(rows: 5)
+    try patient.sql(
+      """
+      CREATE TABLE own (id INTEGER PRIMARY KEY, v BLOB UNIQUE);
+      INSERT INTO own VALUES (1, zeroblob(20000)), (2, x'01')
+      """)
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.doubtful)")
+    #expect(!report.rebuilt.contains { $0.names == ["own"] }, "\(report.rebuilt)")
+  }
+
+  @Test func `names a table whose text cannot be read as it was`() throws {
+    let patient = try Patient(rows: 5)
+    try patient.sql(
+      "CREATE TABLE own (id INTEGER PRIMARY KEY, first TEXT); INSERT INTO own VALUES (7, 'a')")
+    let text = Array("own (id INTEGER".utf8)
+    let place = try #require(patient.bytes.firstRange(of: text)).lowerBound
+    patient.bytes[place + 7] = 0x8E
+    let report = try patient.repair()
+    #expect(report.doubtful.contains { $0.names == ["own"] }, "\(report.doubtful)")
+  }
+
   @Test func `loses of a STRICT table the values that cannot have been there`() throws {
     let patient = try Patient(rows: 5)
     try patient.sql(

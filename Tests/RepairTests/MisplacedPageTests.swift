@@ -84,6 +84,26 @@ import Testing
     #expect(try patient.failures().isEmpty)
   }
 
+  @Test(arguments: ["ZIMAGE", "ZRECIPE", "ZAUTHOR"], [false, true])
+  func `keeps everything where a root page is one of the table's leaves`(
+    table: String, isExchanged: Bool
+  ) throws {
+    let patient = try Patient(rows: 300, seed: 5)
+    try patient.sql("PRAGMA auto_vacuum = 0; VACUUM")
+    let keys = try patient.keys(of: table)
+    let (root, leaf) = (
+      try patient.root(of: table), try #require(try patient.leaves(of: table).dropFirst().first)
+    )
+    if isExchanged {
+      patient.exchange(root, leaf)
+    } else {
+      patient.put(Patient.page(leaf, of: patient.bytes), at: root)
+    }
+    _ = try patient.repair()
+    #expect(try patient.keys(of: table, in: patient.output) == keys)
+    #expect(try patient.failures().isEmpty)
+  }
+
   @Test func `has no objects made of other tables' rows`() throws {
     let patient = try Patient(rows: 300, seed: 5)
     let keys = try patient.allKeys()

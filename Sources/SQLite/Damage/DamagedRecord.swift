@@ -36,17 +36,6 @@ package struct DamagedRecord {
   /// A record with all its bytes.
   package init(whole bytes: UnsafeRawBufferPointer) { self.init(bytes: bytes, size: bytes.count) }
 
-  /// A copy of a record that proves whole and has no more values than there are columns; else nil.
-  package func wholeBytes(
-    columns: Int, _ values: UnsafeMutablePointer<RawValue>
-  ) -> [UInt8]? {
-    var lost: [Int] = []
-    guard let (count, condition) = decode(into: values, count: columns, lost: &lost),
-      condition == .whole, count <= columns
-    else { return nil }
-    return [UInt8](bytes)
-  }
-
   /// Reads the first `count` values; those that are lost, and those that the record never had, are
   /// NULL.
   ///

@@ -193,11 +193,18 @@ extension DamagedTreeReader {
     return Double(good) / Double(offsets.count)
   }
 
-  /// Where the cells of a page begin, by its cell pointers.
+  /// Where the cells of a page begin, by its cell pointers. SQLite takes those past the page from its beginning
+  /// again, so that a damaged bit there does no harm.
   private func offsets(_ page: UnsafeRawPointer, _ number: UInt32, pointers: Int) -> [Int] {
+    cellPointers(page, number, pointers: pointers).map { $0 & (file.pageSize - 1) }
+  }
+
+  private func cellPointers(
+    _ page: UnsafeRawPointer, _ number: UInt32, pointers: Int
+  ) -> some Collection<Int> {
     let first = head(of: number) + pointers
     let room = max(0, (format.usable - first) / 2)
-    return (0..<min(count(page, number), room)).map { be16(page, first + 2 * $0) }
+    return (0..<min(count(page, number), room)).lazy.map { be16(page, first + 2 * $0) }
   }
 
   func head(of page: UInt32) -> Int { page == 1 ? DatabaseHeader.byteCount : 0 }
@@ -239,6 +246,7 @@ extension DamagedTreeReader {
     var isSound =
       offsets.count == count(page, number) && (!offsets.isEmpty || number == 1)
       && known == file.pageSize
+      && cellPointers(page, number, pointers: 12).allSatisfy { $0 < file.pageSize }
     var (children, entries): ([Child], [(offset: Int, entry: CellFormat.Entry)]) = ([], [])
     var last = after
     extents.begin()
@@ -303,6 +311,7 @@ extension DamagedTreeReader {
     // SQLite removes a leaf with its last cell; only a root stays.
     var isSound =
       offsets.count == count(page, number) && known == file.pageSize && (isRoot || !offsets.isEmpty)
+      && cellPointers(page, number, pointers: 8).allSatisfy { $0 < file.pageSize }
     var entries: [CellFormat.Entry] = []
     extents.begin()
     for offset in offsets {
