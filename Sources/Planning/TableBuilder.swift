@@ -137,11 +137,11 @@ struct TableBuilder {
     }
   }
 
-  /// Source: `core-data-migration.md` §2.2 (types), §2.4 (defaults).
+  /// Source: `core-data-migration.md` §2.2.
   private func matched(_ new: AttributeDescription, _ was: AttributeDescription, _ place: Int)
     -> AttributeProgram
   {
-    let fill = !new.traits.isOptional && was.traits.isOptional ? new.storedDefault : nil
+    let fill = new.filling(of: was)
     if let changed = was.changedStorage(as: new, at: place) { return changed }
     if new.type != was.type, !was.type.keepsValues(as: new.type) {
       return .converted(place, new.type, fill)
@@ -215,9 +215,8 @@ struct TableBuilder {
       let column = context.source.column(of: match.property.name, in: source),
       copyColumns.contains(column)
     else { return initial }
-    let isFilled = !input.traits.isOptional && was.traits.isOptional
-    return isFilled
-      ? "coalesce(t.\(quoted(column)), \(initial))" : "t.\(quoted(column))"
+    return input.filling(of: was) == nil
+      ? "t.\(quoted(column))" : "coalesce(t.\(quoted(column)), \(initial))"
   }
 
   private static func literal(_ value: StoredDefault?) -> String {
@@ -338,6 +337,11 @@ extension AttributeDescription {
   func changedStorage(as new: AttributeDescription, at place: Int) -> AttributeProgram? {
     guard type == .binary, new.type == .binary, isExternal != new.isExternal else { return nil }
     return new.isExternal ? .markedInline(place) : .unmarked(place)
+  }
+
+  /// What NULL becomes where an attribute goes on as this one. Source: `core-data-migration.md` §2.4.
+  func filling(of was: AttributeDescription) -> StoredDefault? {
+    was.mayBeNull && !mayBeNull ? storedDefault : nil
   }
 }
 

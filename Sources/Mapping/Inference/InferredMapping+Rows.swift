@@ -84,9 +84,7 @@ extension InferredMapping {
     on new: AttributeDescription, of name: EntityName, from old: EntityName
   ) -> RowCondition? {
     // A composite's elements carry their own rules; a derived value is computed.
-    guard new.type != .composite, new.defaultValue == nil, new.derivationExpression == nil else {
-      return nil
-    }
+    guard new.type != .composite, new.defaultValue == nil, !new.mayBeNull else { return nil }
     let advice = "Give \(new.name) a default value or make it optional, or write a mapping model."
     guard let hit = correspondence(of: new.name, in: name) else {
       return RowCondition(
@@ -96,7 +94,7 @@ extension InferredMapping {
           message: "the attribute is new, required and without a default, and \(old) has objects",
           advice: advice))
     }
-    guard hit.property.traits.isOptional else { return nil }
+    guard hit.property.attribute?.mayBeNull ?? false else { return nil }
     return RowCondition(
       .noNulls(entity: old, property: hit.property.name),
       refusal: Refusal(
