@@ -142,7 +142,7 @@ struct TableBuilder {
     -> AttributeProgram
   {
     let fill = new.filling(of: was)
-    if let changed = was.changedStorage(as: new, at: place) { return changed }
+    if let changed = was.changedStorage(as: new, at: place, filling: fill) { return changed }
     if new.type != was.type, !was.type.keepsValues(as: new.type) {
       return .converted(place, new.type, fill)
     }
@@ -334,9 +334,11 @@ struct TableBuilder {
 
 extension AttributeDescription {
   /// What becomes of binary data where only one of two versions keeps it in files beside the store.
-  func changedStorage(as new: AttributeDescription, at place: Int) -> AttributeProgram? {
+  func changedStorage(
+    as new: AttributeDescription, at place: Int, filling: StoredDefault? = nil
+  ) -> AttributeProgram? {
     guard type == .binary, new.type == .binary, isExternal != new.isExternal else { return nil }
-    return new.isExternal ? .markedInline(place) : .unmarked(place)
+    return new.isExternal ? .markedInline(place, filling) : .unmarked(place, filling)
   }
 
   /// What NULL becomes where an attribute goes on as this one. Source: `core-data-migration.md` §2.4.

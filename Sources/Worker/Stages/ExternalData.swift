@@ -31,7 +31,7 @@ struct ExternalData {
       }
       let value = source[Int(operation.source)]
       guard value.kind == .blob else {
-        output[place] = value
+        output[place] = value.kind == .null ? operation.value : value
         continue
       }
       // Without a marker it is damaged, and carried as found where that is accepted.
