@@ -99,10 +99,7 @@ struct TableBuilder {
       else { return .null }
       let match = context.inference.correspondence(of: name, in: destination)
       let was = match?.property.attribute
-      if let counted = new.countedRelationship,
-        context.destination.hierarchy.property(counted, of: destination)?.property.relationship
-          != nil
-      {
+      if let counted = context.destination.hierarchy.countedRelationship(of: new, in: destination) {
         if let was, let match, was.type.keepsValues(as: new.type),
           keepsCount(of: counted, in: destination, was: was.countedRelationship),
           let column = context.source.column(of: match.property.name, in: source),
@@ -191,11 +188,8 @@ struct TableBuilder {
   private mutating func derived(
     _ new: AttributeDescription, of destination: EntityName
   ) -> AttributeProgram {
-    let hierarchy = context.destination.hierarchy
-    // Nobody has asked whether values that are yet to be computed keep a constraint.
-    guard let declared = hierarchy.property(new.name, of: destination),
-      !context.isUnique([new.name], of: declared.entity), new.type == .string,
-      let derivation = new.ownDerivation(hierarchy, of: destination),
+    guard
+      let derivation = context.destination.hierarchy.textDerivation(of: new, in: destination),
       let text = derivation.derivedText({ text(of: $0, in: destination) })
     else { return .null }
     return expression(text)
