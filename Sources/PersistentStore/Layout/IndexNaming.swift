@@ -60,20 +60,19 @@ struct IndexNaming {
   }
 
   private mutating func fetchIndexes(_ table: EntityTable) -> [SchemaStatement] {
-    var relationships: Set<String> = []
-    for name in table.entities {
-      for case .relationship(let relationship) in hierarchy[name]?.properties ?? [] {
-        relationships.insert(relationship.name)
-      }
-    }
-    return table.entities.flatMap { name in
+    table.entities.flatMap { name in
       (hierarchy[name]?.fetchIndexes ?? []).compactMap { index -> SchemaStatement? in
         let names = index.elements.compactMap(\.propertyName)
-        // The automatic index of a to-one relationship serves.
-        if names.count == 1, relationships.contains(names[0]) { return nil }
-        guard !index.elements.contains(where: \.isRTree), index.partialIndexPredicate == nil,
-          names.count == index.elements.count, let columns = listed(names, name)
-        else {
+        let isPlain =
+          !index.elements.contains(where: \.isRTree) && index.partialIndexPredicate == nil
+          && names.count == index.elements.count
+        // The automatic index of a to-one relationship serves, and a to-many has none.
+        if isPlain, names.count == 1,
+          hierarchy.property(names[0], of: name)?.property.relationship != nil
+        {
+          return nil
+        }
+        guard isPlain, let columns = listed(names, name) else {
           problems.append(.unknownIndex(index.name, of: name))
           return nil
         }
