@@ -316,7 +316,7 @@ struct TableBuilder {
         relationship: label,
         sql: """
           SELECT o, t, te, op
-            FROM (\(([kept] + pairs.dangling(range)).joined(separator: " UNION ALL ")))
+            FROM (\(PairSet.union([kept] + pairs.dangling(range))))
            ORDER BY o, te IS NULL, t
           """,
         rankSQL: pairs.placesOwners
