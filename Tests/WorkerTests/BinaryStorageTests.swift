@@ -8,7 +8,7 @@ import Testing
 @Suite struct `Binary data that may lie outside` {
   /// - Parameter value: A default, which makes it required.
   private static func model(
-    _ isExternal: Bool, _ value: StoredDefault? = nil
+    _ isExternal: Bool, _ value: StoredDefault? = nil, isUnique: Bool = false
   ) -> [EntityDescription] {
     [
       EntityDescription(
@@ -18,7 +18,7 @@ import Testing
             AttributeDescription(
               traits: PropertyTraits(name: "data", isOptional: value == nil), type: .binary,
               defaultValue: value, allowsExternalBinaryDataStorage: isExternal))
-        ])
+        ], uniquenessConstraints: isUnique ? [["data"]] : [])
     ]
   }
 
@@ -55,5 +55,40 @@ import Testing
         filled, after ? "2 bytes" : "1 bytes",
       ])
     #expect(fixture.findings == [] && fixture.destinationFindings == [])
+  }
+
+  /// Whether files are allowed before and after; what two objects have, by file or without, and what NULL becomes.
+  @Test(arguments: [
+    (true, false, "file a", "file a", true), (true, false, "file a", "file b", false),
+    (true, false, "file a", "a", true), (true, false, "a", "b", false),
+    (true, false, "file a", "NULL", true), (true, false, "a", "NULL", true),
+    (true, false, "b", "NULL", false), (true, true, "a", "NULL", true),
+    (true, true, "file b", "NULL", false), (false, true, "a", "NULL", true),
+  ])
+  func `is told apart by its content where files end under a constraint`(
+    before: Bool, after: Bool, one: String, other: String, isRepeated: Bool
+  ) throws {
+    let names = ["0A0A0A0A-0000-4000-8000-00000000000A", "0A0A0A0A-0000-4000-8000-00000000000B"]
+    func sql(_ value: String, _ name: String) -> String {
+      if value == "NULL" { return value }
+      if value.hasPrefix("file ") { return "CAST(X'02' || '\(name)' || X'00' AS BLOB)" }
+      return "CAST(\(before ? "X'01' || " : "")'\(value)' AS BLOB)"
+    }
+    let fixture = try MigrationFixture(
+      from: Self.model(before, isUnique: true),
+      to: Self.model(after, .blob([UInt8(ascii: "a")]), isUnique: true),
+      rows: """
+        INSERT INTO ZBLOB (Z_PK, Z_ENT, Z_OPT, ZDATA)
+        VALUES (1, 1, 1, \(sql(one, names[0]))), (2, 1, 1, \(sql(other, names[1])))
+        """)
+    for (value, name) in zip([one, other], names) where value.hasPrefix("file ") {
+      try fixture.putExternalData(String(value.dropFirst(5)), inFile: name)
+    }
+    guard case .refused(let code, let reasons) = try fixture.outcome() else {
+      #expect(!isRepeated)
+      _ = try fixture.migrate()
+      return
+    }
+    #expect(isRepeated && code == 134_111 && reasons.map(\.primaryKeys) == [[1, 2]])
   }
 }
