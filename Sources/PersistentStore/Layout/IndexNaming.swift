@@ -60,7 +60,13 @@ struct IndexNaming {
   }
 
   private mutating func fetchIndexes(_ table: EntityTable) -> [SchemaStatement] {
-    table.entities.flatMap { name in
+    var relationships: Set<String> = []
+    for name in table.entities {
+      for case .relationship(let relationship) in hierarchy[name]?.properties ?? [] {
+        relationships.insert(relationship.name)
+      }
+    }
+    return table.entities.flatMap { name in
       (hierarchy[name]?.fetchIndexes ?? []).compactMap { index -> SchemaStatement? in
         let names = index.elements.compactMap(\.propertyName)
         let isPlain =
@@ -72,7 +78,10 @@ struct IndexNaming {
         {
           return nil
         }
-        guard isPlain, let columns = listed(names, name) else {
+        // An index that Core Data may not make would be missed in its stores, which is damage.
+        guard isPlain, names.count != 1 || !relationships.contains(names[0]),
+          let columns = listed(names, name)
+        else {
           problems.append(.unknownIndex(index.name, of: name))
           return nil
         }
