@@ -65,8 +65,7 @@ extension PropertyDescription {
   fileprivate var needsValue: Bool {
     switch self {
     case .attribute(let attribute):
-      !attribute.traits.isOptional && attribute.defaultValue == nil
-        && attribute.type != .composite && attribute.derivationExpression == nil
+      !attribute.mayBeNull && attribute.defaultValue == nil && attribute.type != .composite
     case .relationship(let relationship): !relationship.traits.isOptional
     case .fetchedProperty: false
     }

@@ -216,6 +216,10 @@ extension AttributeDescription {
   /// Of other types the permission says nothing. Source: `core-data-sqlite-format.md` §5.1.
   package var isExternal: Bool { type == .binary && allowsExternalBinaryDataStorage }
 
+  /// Whether a sound store may lack a value. Core Data fills a derived attribute when the object is saved, not
+  /// before.
+  package var mayBeNull: Bool { traits.isOptional || derivationExpression != nil }
+
   /// The default value as a row holds it: with the marker that says that the bytes are in the row.
   package var storedDefault: StoredDefault? {
     guard isExternal, case .blob(let bytes)? = defaultValue else { return defaultValue }

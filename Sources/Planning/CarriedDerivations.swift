@@ -57,9 +57,7 @@ extension PlanContext {
       hit.name.isSameName(as: attribute), let was = hit.attribute,
       let new = destination.hierarchy.property(attribute, of: entity)?.property.attribute
     else { return false }
-    let isFilled =
-      !new.traits.isOptional && was.traits.isOptional && new.defaultValue != nil
-    return was.type == new.type && !isFilled
+    return was.type == new.type && new.filling(of: was) == nil
   }
 
   /// Whether the pairs of a relationship are those that it had under the name `was`: none of them

@@ -46,7 +46,8 @@ struct DefaultCheck {
         switch attribute {
         case .constant(let value), .sourceOr(_, let value): value
         case .converted(_, _, let value): value
-        case .null, .source, .expression, .markedInline, .unmarked, .refiled: nil
+        case .markedInline(_, let value), .unmarked(_, let value): value
+        case .null, .source, .expression, .refiled: nil
         }
       guard let value,
         let (property, fault) = fault(value, place, program, count: table.columns.count)

@@ -180,7 +180,7 @@ struct PairSet {
   func placed(_ condition: Condition) -> String {
     guard !lists.isEmpty else { return kept(condition) }
     // The list of one object is in one of them.
-    let places = lists.map { Self.edges([$0]) { _ in "1" } }.joined(separator: " UNION ALL ")
+    let places = Self.union(lists.map { Self.edges([$0]) { _ in "1" } })
     let index =
       "row_number() OVER (PARTITION BY k.t ORDER BY l.op IS NULL, l.op, k.op, k.o) - 1"
     return """
@@ -257,8 +257,17 @@ struct PairSet {
   static func edges(_ parts: [Part], _ condition: Condition) -> String {
     guard !parts.isEmpty else { return nothing }
     // Places of two lists say nothing about each other.
-    return parts.map { edges($0, hasPlaces: parts.count == 1, condition) }
-      .joined(separator: " UNION ALL ")
+    return union(parts.map { edges($0, hasPlaces: parts.count == 1, condition) })
+  }
+
+  /// What several questions give together. SQLite takes 500 parts of a compound question at most, and a hierarchy
+  /// may have more entities: each hundred is a question by itself.
+  static func union(_ questions: [String]) -> String {
+    let groups = stride(from: 0, to: questions.count, by: 100).map { start in
+      questions[start...].prefix(100).joined(separator: " UNION ALL ")
+    }
+    if groups.count == 1 { return groups[0] }
+    return groups.map { "SELECT * FROM (\($0))" }.joined(separator: " UNION ALL ")
   }
 
   private static func edges(_ part: Part, hasPlaces: Bool, _ condition: Condition) -> String {

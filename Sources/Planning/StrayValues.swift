@@ -10,23 +10,16 @@ extension PlanContext {
   func isAskedOfAll(_ column: Column) -> Bool {
     switch column.role {
     case .attribute(let entity, let name):
-      return isUnique([name], of: entity)
+      return destination.hierarchy.isUnique([name], of: entity)
     case .leaf(let entity, let composite, let path):
-      return isUnique([composite, ([composite] + path).joined(separator: ".")], of: entity)
+      return destination.hierarchy.isUnique(
+        [composite, ([composite] + path).joined(separator: ".")], of: entity)
     case .toOne(let entity, let name):
-      return isUnique([name], of: entity) || isNewlyCounted(name, declaredBy: entity)
+      return destination.hierarchy.isUnique([name], of: entity)
+        || isNewlyCounted(name, declaredBy: entity)
     case .owner(let entity, let name):
       return isNewlyCounted(name, declaredBy: entity)
     case .targetEntity, .order: return false
-    }
-  }
-
-  /// Whether a uniqueness constraint names a property of an entity, or of its sub-entities.
-  func isUnique(_ names: [String], of entity: EntityName) -> Bool {
-    destination.hierarchy.order.contains { name in
-      (destination.hierarchy[name]?.uniquenessConstraints ?? []).contains { constraint in
-        constraint.contains { property in names.contains { $0.isSameName(as: property) } }
-      } && destination.hierarchy.isKind(name, of: entity)
     }
   }
 

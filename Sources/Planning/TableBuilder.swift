@@ -99,10 +99,7 @@ struct TableBuilder {
       else { return .null }
       let match = context.inference.correspondence(of: name, in: destination)
       let was = match?.property.attribute
-      if let counted = new.countedRelationship,
-        context.destination.hierarchy.property(counted, of: destination)?.property.relationship
-          != nil
-      {
+      if let counted = context.destination.hierarchy.countedRelationship(of: new, in: destination) {
         if let was, let match, was.type.keepsValues(as: new.type),
           keepsCount(of: counted, in: destination, was: was.countedRelationship),
           let column = context.source.column(of: match.property.name, in: source),
@@ -137,12 +134,12 @@ struct TableBuilder {
     }
   }
 
-  /// Source: `core-data-migration.md` §2.2 (types), §2.4 (defaults).
+  /// Source: `core-data-migration.md` §2.2.
   private func matched(_ new: AttributeDescription, _ was: AttributeDescription, _ place: Int)
     -> AttributeProgram
   {
-    let fill = !new.traits.isOptional && was.traits.isOptional ? new.storedDefault : nil
-    if let changed = was.changedStorage(as: new, at: place) { return changed }
+    let fill = new.filling(of: was)
+    if let changed = was.changedStorage(as: new, at: place, filling: fill) { return changed }
     if new.type != was.type, !was.type.keepsValues(as: new.type) {
       return .converted(place, new.type, fill)
     }
@@ -191,11 +188,8 @@ struct TableBuilder {
   private mutating func derived(
     _ new: AttributeDescription, of destination: EntityName
   ) -> AttributeProgram {
-    let hierarchy = context.destination.hierarchy
-    // Nobody has asked whether values that are yet to be computed keep a constraint.
-    guard let declared = hierarchy.property(new.name, of: destination),
-      !context.isUnique([new.name], of: declared.entity), new.type == .string,
-      let derivation = new.ownDerivation(hierarchy, of: destination),
+    guard
+      let derivation = context.destination.hierarchy.textDerivation(of: new, in: destination),
       let text = derivation.derivedText({ text(of: $0, in: destination) })
     else { return .null }
     return expression(text)
@@ -215,9 +209,8 @@ struct TableBuilder {
       let column = context.source.column(of: match.property.name, in: source),
       copyColumns.contains(column)
     else { return initial }
-    let isFilled = !input.traits.isOptional && was.traits.isOptional
-    return isFilled
-      ? "coalesce(t.\(quoted(column)), \(initial))" : "t.\(quoted(column))"
+    return input.filling(of: was) == nil
+      ? "t.\(quoted(column))" : "coalesce(t.\(quoted(column)), \(initial))"
   }
 
   private static func literal(_ value: StoredDefault?) -> String {
@@ -323,7 +316,7 @@ struct TableBuilder {
         relationship: label,
         sql: """
           SELECT o, t, te, op
-            FROM (\(([kept] + pairs.dangling(range)).joined(separator: " UNION ALL ")))
+            FROM (\(PairSet.union([kept] + pairs.dangling(range))))
            ORDER BY o, te IS NULL, t
           """,
         rankSQL: pairs.placesOwners
@@ -335,9 +328,16 @@ struct TableBuilder {
 
 extension AttributeDescription {
   /// What becomes of binary data where only one of two versions keeps it in files beside the store.
-  func changedStorage(as new: AttributeDescription, at place: Int) -> AttributeProgram? {
+  func changedStorage(
+    as new: AttributeDescription, at place: Int, filling: StoredDefault? = nil
+  ) -> AttributeProgram? {
     guard type == .binary, new.type == .binary, isExternal != new.isExternal else { return nil }
-    return new.isExternal ? .markedInline(place) : .unmarked(place)
+    return new.isExternal ? .markedInline(place, filling) : .unmarked(place, filling)
+  }
+
+  /// What NULL becomes where an attribute goes on as this one. Source: `core-data-migration.md` §2.4.
+  func filling(of was: AttributeDescription) -> StoredDefault? {
+    was.mayBeNull && !mayBeNull ? storedDefault : nil
   }
 }
 

@@ -93,10 +93,12 @@ package enum AttributeProgram: Codable, Sendable, Equatable {
   case sourceOr(Int, StoredDefault)
   /// Converted to another numeric type; NULL becomes the default where there is one.
   case converted(Int, AttributeType, StoredDefault?)
-  /// Binary data that begins to allow external storage: the inline marker goes before it.
-  case markedInline(Int)
-  /// Binary data that no longer allows external storage: the marker goes, a file's data comes inline.
-  case unmarked(Int)
+  /// Binary data that begins to allow external storage: the inline marker goes before it; NULL becomes the
+  /// default where there is one.
+  case markedInline(Int, StoredDefault?)
+  /// Binary data that no longer allows external storage: the marker goes, a file's data comes inline; NULL as
+  /// above.
+  case unmarked(Int, StoredDefault?)
   /// Binary data that another attribute takes over as it is: a file is copied under a new name,
   /// since Core Data removes a file with the one value that refers to it.
   case refiled(Int)

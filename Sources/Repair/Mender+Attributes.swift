@@ -37,7 +37,7 @@ extension Mender {
       guard let table = binding.table(of: entity) else { continue }
       let required = hierarchy.properties(of: entity).compactMap { declared -> String? in
         guard declared.property.isStored, let attribute = declared.property.attribute,
-          !attribute.traits.isOptional, attribute.derivationExpression == nil
+          !attribute.mayBeNull
         else { return nil }
         return binding.column(of: attribute.name, in: entity)
       }
@@ -157,7 +157,7 @@ extension Mender {
   ) -> (sql: String, words: String) {
     let attribute = found.attribute
     // A composite may be absent, and its elements with it.
-    if !found.path.isEmpty || attribute.traits.isOptional || attribute.derivationExpression != nil {
+    if !found.path.isEmpty || attribute.mayBeNull {
       return ("NULL", "absent")
     }
     if let value = attribute.storedDefault, let sql = Self.literal(value) {

@@ -144,9 +144,7 @@ extension Mender {
       for declared in hierarchy.properties(of: entity) where declared.property.isStored {
         guard let column = binding.column(of: declared.property.name, in: entity) else { continue }
         own.insert(column)
-        if let attribute = declared.property.attribute, !attribute.traits.isOptional,
-          attribute.derivationExpression == nil
-        {
+        if let attribute = declared.property.attribute, !attribute.mayBeNull {
           required.append("\(quoted(column)) IS NOT NULL")
         }
       }

@@ -61,13 +61,15 @@ final class AttributeProgramCode {
         operation.source = Int32(place)
         operation.type = Int32(type.rawValue)
         operation.value = raw(value)
-      case .markedInline(let place):
+      case .markedInline(let place, let value):
         operation.code = .markedInline
         operation.source = Int32(place)
+        operation.value = raw(value)
         needsScratch = true
-      case .unmarked(let place):
+      case .unmarked(let place, let value):
         operation.code = .unmarked
         operation.source = Int32(place)
+        operation.value = raw(value)
         needsScratch = true
       case .refiled(let place):
         operation.code = .refiled

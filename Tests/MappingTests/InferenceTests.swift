@@ -75,6 +75,14 @@ struct Change: Sendable, CustomStringConvertible {
     .property(
       "a derived attribute is required", nil,
       attribute("p", .integer64, optional: false, derived: "count:(b)")),
+    .property(
+      "a required derived attribute becomes one like any other",
+      attribute("p", optional: false, derived: "b.p"), attribute("p", optional: false),
+      conditions: ["noNulls A.p: required-without-default A.p 134110 documented"]),
+    .property(
+      "a required derived attribute becomes one with a default",
+      attribute("p", optional: false, derived: "b.p"),
+      attribute("p", optional: false, default: .text(""))),
     Change(
       "an attribute begins to count", entity("A", toMany("p", "B")),
       entity("A", toMany("p", "B"), attribute("n", .integer16, derived: "p.@count")),

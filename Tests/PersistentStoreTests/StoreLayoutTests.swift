@@ -234,52 +234,6 @@ import Testing
     #expect(table.indexes.map(\.sql) == expected)
   }
 
-  @Test(arguments: [
-    FetchIndexDescription(name: "i", elements: [.init(propertyName: "x", isRTree: true)]),
-    FetchIndexDescription(
-      name: "i", elements: [.init(propertyName: "x")], partialIndexPredicate: "x > 3"),
-    FetchIndexDescription(name: "i", elements: [.init(propertyName: nil, expression: "x + 1")]),
-    FetchIndexDescription(
-      name: "i", elements: [.init(propertyName: "x"), .init(propertyName: "gone")]),
-  ])
-  func `leaves out an index whose SQL is not known, and says so`(index: FetchIndexDescription)
-    throws
-  {
-    let hierarchy = try EntityHierarchy(
-      EntityDescription(
-        name: "Place", properties: [.attribute("x", .double)], fetchIndexes: [index]))
-    let layout = StoreLayout(hierarchy)
-    #expect(layout.tables.flatMap(\.indexes).isEmpty)
-    #expect(layout.problems == [.unknownIndex("i", of: "Place")])
-    #expect(layout.notes.count == 1 && layout.notes[0].contains("The index i of Place is not made"))
-    try layout.requireUsable()
-  }
-
-  @Test(arguments: [["gone"], ["x", "gone"], ["places"]])
-  func `leaves out a uniqueness constraint over what has no column, and says so`(
-    properties: [String]
-  ) throws {
-    let hierarchy = try EntityHierarchy(
-      EntityDescription(
-        name: "Place",
-        properties: [
-          .attribute("x", .double),
-          .relationship(
-            RelationshipDescription(
-              traits: PropertyTraits(name: "places"), destinationEntity: "Place", maxCount: 0)),
-        ], uniquenessConstraints: [properties, ["x"]]))
-    let layout = StoreLayout(hierarchy)
-    let unique = layout.tables.flatMap(\.indexes).map(\.name).filter { $0.contains("UNIQUE") }
-    #expect(unique == ["Z_Place_UNIQUE_x"])
-    #expect(layout.problems == [.unknownConstraint(properties, of: "Place")])
-    #expect(
-      layout.notes == [
-        "The uniqueness constraint Place (\(properties.joined(separator: ", "))) is not kept: not every "
-          + "property of it has a column of its own, and how Core Data keeps such a one is not known."
-      ])
-    try layout.requireUsable()
-  }
-
   // Names that a model editor refuses and a model file can hold all the same.
   @Test(arguments: [
     "a b", "a\"b", "a'); DROP TABLE Z_METADATA; --", "ü", "a\nb", "[x]", "`x`", "", "1", "ß", "a;b",

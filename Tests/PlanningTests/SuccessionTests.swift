@@ -167,6 +167,41 @@ extension Succession {
   }
 }
 
+@Suite struct `A derived attribute over several versions` {
+  /// What derives `A.d` in each version; nil where it is an attribute like any other.
+  @Test(
+    arguments: [
+      (["n", "n"], nil), (["n", "uppercase:(n)"], true), (["n", "x.n"], false),
+      ([nil, nil], nil), ([nil, "n"], true), (["n", nil], nil),
+      // The last derivation decides.
+      (["n", "uppercase:(n)", "x.n"], false), (["n", "x.n", "n"], true),
+      (["n", "x.n", nil], false),
+      (["n", nil, "n"], true), (["x.n", nil, "x.n"], false),
+    ] as [([String?], Bool?)])
+  func `has what the last of its derivations gives`(derivations: [String?], isComputed: Bool?)
+    throws
+  {
+    let versions = try derivations.map { derivation in
+      try EntityHierarchy(
+        ManagedObjectModel(entities: [
+          EntityDescription(
+            name: "A",
+            properties: [("n", nil), ("d", derivation)].map { name, derivation in
+              .attribute(
+                AttributeDescription(
+                  traits: PropertyTraits(name: name), type: .string,
+                  derivationExpression: derivation))
+            } + [Side.one.alone.property("x", to: "A", inverse: "")])
+        ]))
+    }
+    let steps = zip(versions, versions.dropFirst()).map {
+      InferredMapping(source: $0, destination: $1)
+    }
+    let d = try #require(versions[0].property("d", of: "A")?.property.attribute)
+    #expect(Succession(steps).derivesAnew(d, in: "A") == isComputed)
+  }
+}
+
 @Suite struct `The place of a member` {
   @Test(
     arguments: [

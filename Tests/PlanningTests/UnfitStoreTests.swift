@@ -98,3 +98,13 @@ import Testing
     #expect(try notes().count == 1)
   }
 }
+
+@Suite struct `A question of many parts` {
+  @Test(arguments: [1, 100, 101, 500, 501, 3_000])
+  func `is asked whatever their number`(count: Int) throws {
+    let question = PairSet.union((1...count).map { "SELECT \($0) AS o" })
+    let connection = try Connection(path: ":memory:", mode: .create)
+    let answer = try connection.rows("SELECT count(o), sum(o) FROM (\(question))")
+    #expect(answer[0].map(\.integer) == [Int64(count), Int64(count * (count + 1) / 2)])
+  }
+}

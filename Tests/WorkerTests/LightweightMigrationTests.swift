@@ -157,31 +157,6 @@ import Testing
   }
 
   // Lengths of a value before, and of the column's value after: marker and data, or a reference.
-  @Test(arguments: [
-    (bytes: 0, stored: 1), (bytes: 1, stored: 2), (bytes: 100_000, stored: 100_001),
-    (bytes: 100_001, stored: 38),
-  ])
-  func `marks binary data that may lie outside from now on`(bytes: Int, stored: Int) throws {
-    func model(external: Bool) -> [EntityDescription] {
-      [
-        EntityDescription(
-          name: "Blob",
-          properties: [
-            .attribute(
-              AttributeDescription(
-                traits: PropertyTraits(name: "data"), type: .binary,
-                allowsExternalBinaryDataStorage: external))
-          ])
-      ]
-    }
-    let fixture = try MigrationFixture(
-      from: model(external: false), to: model(external: true),
-      rows: "INSERT INTO ZBLOB (Z_PK, Z_ENT, Z_OPT, ZDATA) VALUES (1, 1, 1, zeroblob(\(bytes)))")
-    let store = try fixture.migrate()
-    #expect(try store.table("SELECT ZDATA FROM ZBLOB") == ["\(stored) bytes"])
-    #expect(fixture.findings == [])
-  }
-
   @Test func `reports what it finds wrong in the source`() throws {
     let model = { (more: [PropertyDescription]) in
       [

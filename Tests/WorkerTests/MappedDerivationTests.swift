@@ -177,3 +177,35 @@ import Testing
     #expect(try OracleJudge.findings(store, validating: true) == "")
   }
 }
+
+@Suite struct `A derived attribute that a mapping model sets` {
+  @Test(arguments: [("p.n", "x", 0), ("lowercase:(n)", "n", 1)])
+  func `keeps what its row gives, which is no loss, unless it is computed`(
+    derivation: String, value: String, losses: Int
+  ) throws {
+    func model(_ derivation: String?) -> [EntityDescription] {
+      [
+        EntityDescription(
+          name: "P",
+          properties: [
+            attribute("n"), toOne("p", "P"),
+            .attribute(
+              AttributeDescription(
+                traits: PropertyTraits(name: "d"), type: .string,
+                derivationExpression: derivation)),
+          ])
+      ]
+    }
+    let fixture = try MigrationFixture(
+      from: model(nil), to: model(derivation),
+      rows: "INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZD) VALUES (1, 1, 1, 'N', 'x')")
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: P, destination: P, attributes: { d: $source.d } }
+      """)
+    #expect(try store.table("SELECT ZD FROM ZP") == [value])
+    #expect(fixture.latest?.plan.losses.count == losses)
+  }
+}

@@ -47,7 +47,7 @@ extension ExpressionCheck {
     case .helper(let name):
       find(.typeMismatch, .error, "$\(name) cannot be the value of an attribute")
     case .null:
-      if !attribute.traits.isOptional {
+      if !attribute.mayBeNull {
         find(.typeMismatch, .error, "NULL cannot be the value of a required attribute")
       }
     case .either, .unknown: break
@@ -57,16 +57,17 @@ extension ExpressionCheck {
   /// A mapping model hands nil on, where inference gives the default value.
   /// Source: `core-data-migration.md` §2.2 and §4.5.
   private mutating func checkNil(_ value: ValueExpression, _ attribute: AttributeDescription) {
-    guard mapping.policy == nil, !attribute.traits.isOptional, !attribute.traits.isTransient,
-      attribute.type != .composite, attribute.derivationExpression == nil,
+    guard mapping.policy == nil, !attribute.mayBeNull, !attribute.traits.isTransient,
+      attribute.type != .composite,
       let entity = mapping.sourceEntity, let key = value.plainSourceKey,
-      source.property(key, of: entity)?.property.attribute?.traits.isOptional == true
+      let was = source.property(key, of: entity)?.property.attribute, was.mayBeNull
     else { return }
     find(
       .requiredWithoutValue, .warning,
-      "the attribute is required, and \(entity).\(key) is optional: an object without a value fails "
-        + "in validation (1570). Give it one, as in TERNARY($source.\(key) == nil, value, "
-        + "$source.\(key))")
+      "the attribute is required, and \(entity).\(key) is "
+        + "\(was.traits.isOptional ? "optional" : "derived"): an object without a value fails in "
+        + "validation (1570). Give it one, as in TERNARY($source.\(key) == nil, value, $source.\(key))"
+    )
   }
 
   /// Elements of one name: what is not assignable stays without a value where a composite is copied, which

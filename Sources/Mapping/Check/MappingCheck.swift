@@ -257,8 +257,8 @@ extension MappingCheck {
     }
     for declared in destination.properties(of: entity) {
       guard let attribute = declared.property.attribute, declared.property.isStored,
-        !attribute.traits.isOptional, attribute.defaultValue == nil, attribute.type != .composite,
-        attribute.derivationExpression == nil, given[attribute.name] == nil
+        !attribute.mayBeNull, attribute.defaultValue == nil, attribute.type != .composite,
+        given[attribute.name] == nil
       else { continue }
       find(
         .requiredWithoutValue, .warning, mapping, attribute.name,

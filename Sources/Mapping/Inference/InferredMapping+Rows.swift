@@ -84,9 +84,7 @@ extension InferredMapping {
     on new: AttributeDescription, of name: EntityName, from old: EntityName
   ) -> RowCondition? {
     // A composite's elements carry their own rules; a derived value is computed.
-    guard new.type != .composite, new.defaultValue == nil, new.derivationExpression == nil else {
-      return nil
-    }
+    guard new.type != .composite, new.defaultValue == nil, !new.mayBeNull else { return nil }
     let advice = "Give \(new.name) a default value or make it optional, or write a mapping model."
     guard let hit = correspondence(of: new.name, in: name) else {
       return RowCondition(
@@ -96,7 +94,7 @@ extension InferredMapping {
           message: "the attribute is new, required and without a default, and \(old) has objects",
           advice: advice))
     }
-    guard hit.property.traits.isOptional else { return nil }
+    guard hit.property.attribute?.mayBeNull ?? false else { return nil }
     return RowCondition(
       .noNulls(entity: old, property: hit.property.name),
       refusal: Refusal(
@@ -239,11 +237,13 @@ extension InferredMapping {
     var names: Set<Set<NameKey>> = []
     for (property, place) in zip(condition.refusal.properties, 0...) {
       for below in destination.concrete(of: name) where entityPairs[below] != nil {
-        guard let old = correspondence(of: property, in: below)?.property.attribute?.type,
-          let new = destination.property(property, of: below)?.property.attribute?.type
+        guard let old = correspondence(of: property, in: below)?.property.attribute,
+          let new = destination.property(property, of: below)?.property.attribute
         else { continue }
-        // A narrower type may make two values one.
-        guard old == new || old.widens(to: new) else { return false }
+        // A narrower type may make two values one. So may an end of external storage: two files have two
+        // names, and one content.
+        guard old.type == new.type || old.type.widens(to: new.type), !old.leavesFiles(as: new)
+        else { return false }
       }
       for part in parts {
         guard part.terms.indices.contains(place),
@@ -297,7 +297,15 @@ extension InferredMapping {
     }
     // NULLs become the default only where the attribute is required (§2.4).
     return .source(
-      property: old.name, convertedTo: old.type == new.type ? nil : new.type,
-      default: new.traits.isOptional ? nil : new.defaultValue)
+      property: old.name,
+      convertedTo: old.type == new.type && !old.leavesFiles(as: new) ? nil : new.type,
+      default: new.mayBeNull ? nil : old.isExternal ? new.storedDefault : new.defaultValue)
+  }
+}
+
+extension AttributeDescription {
+  /// Whether values of this attribute may lie in files, and those of the other do not.
+  fileprivate func leavesFiles(as new: AttributeDescription) -> Bool {
+    isExternal && new.type == .binary && !new.isExternal
   }
 }

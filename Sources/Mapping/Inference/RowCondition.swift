@@ -41,8 +41,8 @@ package struct RowCondition: Sendable, Hashable {
 package struct UniquePart: Sendable, Hashable {
   /// Where the value of one property of the constraint comes from.
   package enum Term: Sendable, Hashable {
-    /// The value of the source property, converted to another numeric type where one is given;
-    /// `default` takes the place of NULL.
+    /// The value of the source property, converted to another numeric type where one is given, or taken
+    /// out of its file where that is Binary; `default` takes the place of NULL.
     case source(property: String, convertedTo: AttributeType?, default: StoredDefault?)
     /// The target of a to-one relationship of the destination that is not a to-one of the source.
     case target(relationship: String)

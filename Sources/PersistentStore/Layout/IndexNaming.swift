@@ -69,10 +69,18 @@ struct IndexNaming {
     return table.entities.flatMap { name in
       (hierarchy[name]?.fetchIndexes ?? []).compactMap { index -> SchemaStatement? in
         let names = index.elements.compactMap(\.propertyName)
-        // The automatic index of a to-one relationship serves.
-        if names.count == 1, relationships.contains(names[0]) { return nil }
-        guard !index.elements.contains(where: \.isRTree), index.partialIndexPredicate == nil,
-          names.count == index.elements.count, let columns = listed(names, name)
+        let isPlain =
+          !index.elements.contains(where: \.isRTree) && index.partialIndexPredicate == nil
+          && names.count == index.elements.count
+        // The automatic index of a to-one relationship serves, and a to-many has none.
+        if isPlain, names.count == 1,
+          hierarchy.property(names[0], of: name)?.property.relationship != nil
+        {
+          return nil
+        }
+        // An index that Core Data may not make would be missed in its stores, which is damage.
+        guard isPlain, names.count != 1 || !relationships.contains(names[0]),
+          let columns = listed(names, name)
         else {
           problems.append(.unknownIndex(index.name, of: name))
           return nil

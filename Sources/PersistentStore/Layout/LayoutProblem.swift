@@ -8,8 +8,8 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   case duplicateTable(String)
   /// The index is left out: its name is taken.
   case duplicateIndex(String)
-  /// The index is left out: an R-tree, a partial one, or one over something else than columns.
-  /// How Core Data writes those is not known.
+  /// The index is left out: an R-tree, a partial one, one over something else than columns, or over an attribute
+  /// alone whose name a relationship of another entity of the table has. How Core Data writes those is not known.
   case unknownIndex(String, of: EntityName)
   /// The index of a uniqueness constraint is left out, and nothing keeps its rule: a property of it has no
   /// column, or more than one.

@@ -51,11 +51,8 @@ extension StoreLayout {
       guard declared.property.isStored else { return [] }
       switch declared.property {
       case .attribute(let attribute):
-        // A composite may be absent, and its elements with it. Core Data fills a derived attribute
-        // when the object is saved, not before.
-        let isRequired =
-          attribute.type != .composite && !attribute.traits.isOptional
-          && attribute.derivationExpression == nil
+        // A composite may be absent, and its elements with it.
+        let isRequired = attribute.type != .composite && !attribute.mayBeNull
         return valueColumns(of: attribute, in: entity).filter { $0.type != .objectID }.map {
           RuledColumn(
             column: $0.column, property: $0.keyPath(below: attribute.name),

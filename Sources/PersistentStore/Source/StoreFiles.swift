@@ -36,6 +36,9 @@ package struct StoreFiles: Sendable, Hashable {
   /// One file for each large binary value, named by a UUID.
   package var externalDataFolder: FilePath { supportFolder.appending("_EXTERNAL_DATA") }
 
+  /// A file of external data larger than this is not taken into a row: SQLite's own limit is near.
+  package static let mostExternalBytes = 1 << 29
+
   private func beside(_ suffix: String) -> FilePath {
     FilePath(store.string + suffix)
   }

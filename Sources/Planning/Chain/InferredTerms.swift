@@ -99,8 +99,8 @@ struct InferredTerms: Equatable {
   /// NULL becomes the default where the destination needs a value.
   /// Source: `core-data-migration.md` §2.4.
   private static func filling(_ property: PropertyDescription) -> StoredDefault? {
-    guard !property.traits.isOptional else { return nil }
-    return property.attribute?.defaultValue
+    guard let attribute = property.attribute, !attribute.mayBeNull else { return nil }
+    return attribute.defaultValue
   }
 
   private static func joined(_ forms: [Form], _ next: Form) -> [Form] {

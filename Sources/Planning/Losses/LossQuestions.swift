@@ -74,20 +74,14 @@ extension LossQuestions {
     guard types.count == path.count, isKept else {
       return all("has no element of its key path and type")
     }
-    let was = attribute.derivationExpression
-    if let derived = path.first(where: {
-      $0.derivationExpression != nil && $0.derivationExpression != was
-    }) {
-      // A migration computes counts and texts; Core Data the rest, see `TableBuilder`.
-      let isComputed = derived.countedRelationship != nil || derived.isTextDerivation
-      // What was derived and is derived anew is no loss; nor is it under a mapping model's own rules.
-      if was == nil || (!isComputed && successors is Succession) {
-        return all(
-          was == nil ? "becomes derived" : "is derived in another way",
-          isComputed
-            ? "replaced by what the derivation gives"
-            : "dropped, and derived when Core Data saves an object")
-      }
+    let wasDerived = attribute.derivationExpression != nil
+    // What was derived and is derived anew is no loss.
+    if let isComputed = successors.derivesAnew(attribute, in: entity), !(wasDerived && isComputed) {
+      return all(
+        wasDerived ? "is derived in another way" : "becomes derived",
+        isComputed
+          ? "replaced by what the derivation gives"
+          : "dropped, and derived when Core Data saves an object")
     }
     var (type, conversions) = (value.type, [AttributeType]())
     for step in types where step != type {

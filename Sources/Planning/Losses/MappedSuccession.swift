@@ -49,6 +49,15 @@ struct MappedSuccession: Successors {
     return readers.derived[place].map { [.attribute($0)] }
   }
 
+  /// What is handed to an attribute whose derivation nobody computes stays there.
+  func derivesAnew(_ attribute: AttributeDescription, in entity: EntityName) -> Bool? {
+    let place = PropertyReaders.Property(entity: entity, name: attribute.name)
+    guard readers.handedTo[place] == nil, let derived = path(of: attribute.name, in: entity)?.first,
+      derived.attribute?.derivationExpression != attribute.derivationExpression
+    else { return nil }
+    return true
+  }
+
   /// The attribute that has whatever one of them has; nil where none has, or it cannot be told.
   private static func widest(_ targets: [AttributeDescription]) -> AttributeDescription? {
     if targets.count == 1 { return targets[0] }

@@ -17,6 +17,9 @@ protocol Successors {
   /// What a property of an entity is, step by step; nil where its values are dropped. Empty where
   /// nothing more is known.
   func path(of property: String, in entity: EntityName) -> [PropertyDescription]?
+  /// Whether the values of an attribute that becomes derived, or is derived in another way, are computed anew;
+  /// false where they stay NULL until Core Data saves the object. Nil where the values stay the source's.
+  func derivesAnew(_ attribute: AttributeDescription, in entity: EntityName) -> Bool?
   /// Whether elements of the composite attribute that nothing names go where the whole goes.
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool
   /// Whether something names an element of the composite attribute, from its own elements down.
@@ -164,6 +167,19 @@ struct Succession: Successors {
       owner = entity
     }
     return path
+  }
+
+  func derivesAnew(_ attribute: AttributeDescription, in entity: EntityName) -> Bool? {
+    let path = self.path(of: attribute.name, in: entity) ?? []
+    var (isComputed, was): (Bool?, String?) = (nil, attribute.derivationExpression)
+    for (place, owner) in (entities(of: entity) ?? []).enumerated() where place < path.count {
+      guard let new = path[place].attribute else { return nil }
+      if new.derivationExpression != nil, new.derivationExpression != was {
+        isComputed = steps[place].mapping.destination.computes(new, of: owner)
+      }
+      was = new.derivationExpression
+    }
+    return isComputed
   }
 
   func fate(

@@ -90,14 +90,41 @@ extension AttributeDescription {
   }
 }
 
-extension AttributeDescription {
-  /// A derivation that an inferred migration computes, as far as its text tells: a function of one of
-  /// the object's own texts.
-  var isTextDerivation: Bool {
-    guard type == .string, let derivationExpression,
-      let expression = try? ValueExpression(parsing: derivationExpression)
-    else { return false }
-    return expression.isTextDerivation
+extension EntityHierarchy {
+  /// Whether an inferred migration to this model computes what an attribute of an entity derives, where it is
+  /// derived anew. Anything else stays NULL until Core Data saves the object.
+  func computes(_ derived: AttributeDescription, of entity: EntityName) -> Bool {
+    countedRelationship(of: derived, in: entity) != nil
+      || textDerivation(of: derived, in: entity) != nil
+  }
+
+  /// The relationship whose objects an attribute counts.
+  func countedRelationship(of derived: AttributeDescription, in entity: EntityName) -> String? {
+    derived.countedRelationship.flatMap { property($0, of: entity)?.property.relationship?.name }
+  }
+
+  /// A derivation that is a function of one of the object's own texts.
+  func textDerivation(
+    of derived: AttributeDescription, in entity: EntityName
+  ) -> ValueExpression? {
+    // Nobody has asked whether values that are yet to be computed keep a constraint.
+    guard derived.type == .string, let declared = property(derived.name, of: entity),
+      !isUnique([derived.name], of: declared.entity),
+      let derivation = derived.ownDerivation(self, of: entity),
+      derivation.derivedText({ name in
+        property(name, of: entity)?.property.attribute?.type == .string ? name : nil
+      }) != nil
+    else { return nil }
+    return derivation
+  }
+
+  /// Whether a uniqueness constraint names a property of an entity, or of its sub-entities.
+  func isUnique(_ names: [String], of entity: EntityName) -> Bool {
+    order.contains { name in
+      (self[name]?.uniquenessConstraints ?? []).contains { constraint in
+        constraint.contains { property in names.contains { $0.isSameName(as: property) } }
+      } && isKind(name, of: entity)
+    }
   }
 }
 
@@ -116,15 +143,6 @@ extension ValueExpression {
       guard case .key(let key)? = keys.first else { return nil }
       return text(key)
     default: return nil
-    }
-  }
-
-  fileprivate var isTextDerivation: Bool {
-    switch self {
-    case .keyPath(.evaluatedObject, let keys): keys.count == 1
-    case .call(let name, let arguments):
-      TextDerivation.named(name) != nil && arguments.count == 1 && arguments[0].isTextDerivation
-    default: false
     }
   }
 

@@ -12,8 +12,7 @@ struct ExternalData {
   /// The source store's `_EXTERNAL_DATA`.
   let folder: String
 
-  /// A file larger than this is not taken into a row: SQLite's own limit is near.
-  static let mostBytes = 1 << 29
+  static let mostBytes = StoreFiles.mostExternalBytes
 
   /// Fills the places that the row loop left to be settled.
   func settle(
@@ -31,7 +30,7 @@ struct ExternalData {
       }
       let value = source[Int(operation.source)]
       guard value.kind == .blob else {
-        output[place] = value
+        output[place] = value.kind == .null ? operation.value : value
         continue
       }
       // Without a marker it is damaged, and carried as found where that is accepted.
