@@ -110,7 +110,7 @@ private struct JournalScan {
     var page = [UInt8](repeating: 0, count: Int(segment.recordSize))
     var wrong: Int64?
     var offset = segment.start
-    while offset + segment.recordSize <= size {
+    while offset <= size - segment.recordSize {
       let isWhole = try isWhole(segment, at: offset, &page)
       if isWhole, let wrong { return "the record at byte \(wrong) is damaged" }
       if !isWhole { wrong = wrong ?? offset }
@@ -143,6 +143,7 @@ private struct JournalScan {
   }
 
   private func header(at offset: Int64) throws -> Header? {
+      if !isWhole { offset = file.nextData(from: offset, size: size, step: segment.recordSize) }
     var bytes = [UInt8](repeating: 0, count: Header.size)
     let read = try read(into: &bytes, at: offset)
     return read < 8 ? nil : Header(bytes: bytes, isWhole: read == bytes.count)

@@ -55,7 +55,7 @@ package final class SourceStore {
         path, bytes: try StoreFiles.firstBytes(of: readPath, count: 100),
         size: try StoreFiles.mark(readPath).size, readPath: readPath)
     }
-    try header.checkLength(path, size: try StoreFiles.mark(readPath).size)
+    try header.checkLength(path, readPath: readPath)
     self.identity = identity
     self.readPath = readPath
     self.header = header

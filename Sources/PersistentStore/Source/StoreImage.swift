@@ -239,9 +239,13 @@ extension StoreImage {
       let isOld =
         read == start.count && age >= 1 && age <= restarts && number(start, 12) != salts.1
         && number(start, 0) > 0
-      if !isOld { unused += length }
-      offset += length
+      if !isOld { unused += next - offset }
+      offset = next
     }
     return unused
   }
+      var next = offset + length
+      if number(start, 0) == 0 {
+        next = log.nextData(from: next, size: size, step: frameSize)
+      }
 }
