@@ -122,6 +122,11 @@ extension FileDescriptor {
     if start < 0 { return errno == ENXIO ? size : offset }
     return min(start, size)
   }
+
+  /// The same in whole steps from the offset: what is passed over is a hole, all of it.
+  package func nextData(from offset: Int64, size: Int64, step: Int64) -> Int64 {
+    offset + (nextData(from: offset, size: size) - offset) / step * step
+  }
 }
 
 // The descriptor has a method of this name.

@@ -71,6 +71,9 @@ struct BinaryPropertyListReader {
       throw ArchiveError.malformed(
         offset: trailer + 8, reason: "the offset table does not fit into the file")
     }
+    guard count <= PropertyList.Limits.values else {
+      throw ArchiveError.tooLarge(what: "values", limit: PropertyList.Limits.values)
+    }
     self.bytes = bytes
     self.offsetSize = offsetSize
     self.referenceSize = referenceSize

@@ -69,7 +69,9 @@ extension DatabasePages {
   public func addFreePages(to ledger: PageLedger) throws {
     let pages = reader
     var (next, count) = (header.firstFreePage, 0)
+    var trunks: Set<UInt32> = []
     while next != 0 {
+      guard trunks.insert(next).inserted else { throw TreeScan.NotUnderstood() }
       let page = try self.page(next, pages)
       ledger.add(next, .free, parent: 0)
       let leaves = Int(number(0, at: 4, page))

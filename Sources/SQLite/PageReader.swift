@@ -3,6 +3,7 @@ private import Glibc
 /// A database file whose pages may be read past SQLite.
 struct RawFile {
   let header: DatabaseHeader
+  /// What bounds all that is read: a file may be said to be far larger than what is in it.
   let size: Int64
 
   var lastPage: UInt32 { UInt32(clamping: size / Int64(header.pageSize)) }
@@ -15,7 +16,7 @@ struct RawFile {
       let header = DatabaseHeader(bytes), header.isRawReadable
     else { return nil }
     self.header = header
-    size = Int64(status.st_size)
+    size = SparseFile.end(of: descriptor, size: Int64(status.st_size))
   }
 }
 

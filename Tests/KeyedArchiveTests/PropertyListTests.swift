@@ -181,6 +181,13 @@ import Testing
     }
   }
 
+  @Test(arguments: [(PropertyList.Limits.values, true), (PropertyList.Limits.values + 1, false)])
+  func `cannot grow by objects that nothing refers to`(count: Int, isRead: Bool) {
+    let bytes = Self.file(
+      objects: Array(repeating: 8, count: count), offsets: Array(repeating: 8, count: count))
+    #expect(((try? PropertyList(bytes: bytes)) != nil) == isRead)
+  }
+
   @Test(arguments: [(254, true), (255, true), (256, false), (100_000, false)])
   func `is read to a bounded depth`(depth: Int, isRead: Bool) throws {
     // Arrays of one element each; offsets and references of four bytes.

@@ -90,6 +90,36 @@ import Testing
     #expect("\(error)".contains("page \(middle.page)"))
   }
 
+  @Test func `is out of order where its keys alone are wrong`() throws {
+    let leaves = try leaves(of: "ZREADER")
+    // A key of two bytes, the second of which can be lowered.
+    let place = try #require(
+      leaves.indices.dropFirst().dropLast().first {
+        leaves[$0].keys.upperBound > 127 && leaves[$0].keys.upperBound % 128 > 0
+      })
+    let leaf = leaves[place]
+    var bytes = try Data(contentsOf: URL(filePath: store.path.string))
+    // The root's dividers are the highest keys of its children, each behind a child's number of four bytes.
+    let root = try #require(
+      try Connection(path: store.path.string, mode: .immutable)
+        .rows("SELECT rootpage FROM sqlite_master WHERE name = 'ZREADER'").first?.first?.integer)
+    let start = Int(root - 1) * 4096
+    let pointer = start + 12 + 2 * place
+    let cell = start + Int(bytes[pointer]) << 8 + Int(bytes[pointer + 1])
+    bytes[cell + 5] -= 1
+    try bytes.write(to: URL(filePath: store.path.string))
+    let upTo = leaf.keys.upperBound - 1
+    #expect(
+      try found() == [
+        DamagedPages.Page(
+          table: "ZREADER", number: UInt32(leaf.page), after: leaf.keys.lowerBound - 1, upTo: upTo,
+          isOutOfOrder: true)
+      ])
+    let message = try #require(try StoreSoundness.file(of: store.open()).first).message
+    #expect(message.contains("Z_PK \(leaf.keys.lowerBound) to \(upTo) are out of order"))
+    #expect(!message.contains("unreadable"))
+  }
+
   @Test func `may lie in another's place, and its rows are counted all the same`() throws {
     let leaves = try leaves(of: "ZREADER")
     try #require(leaves.count > 4)

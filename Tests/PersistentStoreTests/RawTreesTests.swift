@@ -108,6 +108,22 @@ private struct SeededGenerator: RandomNumberGenerator {
     #expect(accepted > 100 && refused > 300)
   }
 
+  @Test(arguments: [0, 2])
+  func `ends where the list of free pages leads back to itself`(autoVacuum: Int) throws {
+    let file = try DrawnFile(pageSize: 1024, autoVacuum: autoVacuum)
+    var bytes = try Data(contentsOf: URL(filePath: file.path))
+    let first = bytes[32..<36].reduce(0) { $0 << 8 | Int($1) }
+    try #require(first > 0)
+    // The trunk page has no other page, and the header counts as many as a number can say.
+    let trunk = (first - 1) * 1024
+    bytes.replaceSubrange(trunk..<trunk + 4, with: bytes[32..<36])
+    bytes.replaceSubrange(trunk + 4..<trunk + 8, with: [0, 0, 0, 0])
+    bytes.replaceSubrange(36..<40, with: [0xFF, 0xFF, 0xFF, 0xFF])
+    try bytes.write(to: URL(filePath: file.path))
+    let answers = try #require(try file.answers())
+    #expect(answers == (false, false))
+  }
+
   @Test(arguments: [
     (
       "two roots of one",

@@ -48,16 +48,28 @@ import Testing
 
   @Test func `are noted with their number`() throws {
     #expect(log.count == 32 + 5 * Self.frame)
-    let second = 32 + Self.frame
+    let (second, last) = (32 + Self.frame, log.count - Self.frame)
+    var doubled = log
+    doubled[10] = 0x20
+    let header = "header of the WAL is damaged"
     let cases: [(String, [UInt8], String?)] = [
       ("as it is", log, nil),
       ("noise behind it", log + [UInt8](repeating: 7, count: 2 * Self.frame), nil),
       ("the last frame cut off", Array(log.dropLast()), nil),
       ("a page of the first", changed(32 + 24 + 100), "has 5 transactions"),
       ("a page of the second", changed(second + 24 + 100), "has 4 transactions"),
-      ("a salt of the second", changed(second + 8), "has 3 transactions"),
+      ("a salt of the second", changed(second + 11), "has 4 transactions"),
+      ("the other salt of the second", changed(second + 15), "has 4 transactions"),
+      ("a salt of the last", changed(last + 11), "has a transaction"),
+      ("the other salt of the last", changed(last + 15), "has a transaction"),
       ("a page of the last", changed(log.count - 1), "has a transaction"),
-      ("a checksum of the header", changed(24), "has 5 transactions"),
+      ("a magic number", changed(0), header), ("no page size", changed(10), header),
+      ("another page size", doubled, header), ("a number of checkpoints", changed(15), header),
+      ("a salt of the header", changed(16), header),
+      ("the other salt of the header", changed(23), header),
+      ("a checksum of the header", changed(24), header),
+      ("a magic number with nothing behind it", Array(changed(0).prefix(32)), nil),
+      ("a cut header", Array(log.prefix(31)), nil),
     ]
     for (name, bytes, words) in cases {
       let note = try note(bytes)

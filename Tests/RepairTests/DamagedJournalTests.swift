@@ -36,4 +36,25 @@ import Testing
         $0.subject == .file && $0.message.contains("a transaction is there in part")
       })
   }
+
+  @Test func `is read without a WAL of an unknown version that lies there, too`() throws {
+    let patient = try Patient(rows: 400)
+    try kill(patient) { _ in }
+    var log: [UInt32] = [0x377F_0682, 3_007_001, 4096, 0, 1, 2]
+    var sums: (UInt32, UInt32) = (0, 0)
+    for place in stride(from: 0, to: log.count, by: 2) {
+      sums.0 = sums.0 &+ log[place].byteSwapped &+ sums.1
+      sums.1 = sums.1 &+ log[place + 1].byteSwapped &+ sums.0
+    }
+    log += [sums.0, sums.1] + Array(repeating: 0, count: 1030)
+    let bytes = log.flatMap { word in
+      [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: word >> $0) }
+    }
+    try Data(bytes).write(to: URL(fileURLWithPath: patient.store + "-wal"))
+    let report = try patient.repair()
+    #expect(
+      report.lost.contains { $0.subject == .file && $0.message.contains("3007001") })
+    #expect(report.doubtful.isEmpty)
+    #expect(try patient.read("SELECT 1 FROM ZRECIPE WHERE Z_OPT = 77", of: patient.output) == [])
+  }
 }

@@ -27,6 +27,8 @@ package struct CommittedLog: Equatable {
   package private(set) var seal = ""
   /// The format version of a WAL that is none of ours: SQLite does not open a store that has one.
   package private(set) var unknownVersion: UInt32?
+  /// Something is behind a header that is damaged, so that SQLite ignores all of it.
+  package private(set) var isIgnored = false
 
   static let headerSize = 32
   static let frameHeaderSize = 24
@@ -51,17 +53,17 @@ package struct CommittedLog: Equatable {
   }
 
   private mutating func scan(_ file: FileDescriptor) throws {
-    var head = [UInt8](repeating: 0, count: Self.headerSize)
-    guard try head.withUnsafeMutableBytes({ try fill($0, from: file, at: 0) }) == Self.headerSize,
-      let start = Chain(header: head)
-    else { return }
+    // SQLite does not look at a header with nothing behind it.
+    var head = [UInt8](repeating: 0, count: Self.headerSize + 1)
+    guard try head.withUnsafeMutableBytes({ try fill($0, from: file, at: 0) }) == head.count else {
+      return
+    }
+    guard let start = Chain(header: head) else {
+      isIgnored = true
+      return
+    }
     guard start.version == Chain.knownVersion else {
-      // SQLite does not look at a header with nothing behind it.
-      var next: [UInt8] = [0]
-      let isBegun = try next.withUnsafeMutableBytes {
-        try fill($0, from: file, at: Int64(Self.headerSize)) == 1
-      }
-      if isBegun { unknownVersion = start.version }
+      unknownVersion = start.version
       return
     }
     var chain = start
@@ -106,8 +108,8 @@ package struct CommittedLog: Equatable {
 extension CommittedLog {
   /// Frames of the WAL's present use that end a transaction, and that SQLite does not read.
   ///
-  /// Frames with other salts are of the time before the WAL was last begun anew; those that end no
-  /// transaction were given up, or were being written when the process ended.
+  /// Frames of which both salts are others are of the time before the WAL was last begun anew; those that end
+  /// no transaction were given up, or were being written when the process ended.
   ///
   /// - Parameter size: ``size`` of the log.
   package static func unreadTransactions(in path: FilePath, behind size: Int64) throws -> Int {
@@ -127,17 +129,20 @@ extension CommittedLog {
         guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else { return 0 }
         var (count, offset) = (0, max(size, Int64(headerSize)))
         var frame = [UInt8](repeating: 0, count: frameHeaderSize)
-        while offset + Int64(frameHeaderSize) + Int64(pageSize) <= end {
+        let frameSize = Int64(frameHeaderSize) + Int64(pageSize)
+        while offset <= end - frameSize {
           let read = try frame.withUnsafeMutableBytes { bytes in
             try file.read(fromAbsoluteOffset: offset, into: bytes)
           }
           guard read == frameHeaderSize else { break }
-          let endsTransaction = frame.withUnsafeBytes { bytes in
-            bytes.bigEndian(at: 0) != 0 && bytes.bigEndian(at: 4) != 0
-              && (bytes.bigEndian(at: 8), bytes.bigEndian(at: 12)) == salts
+          let (page, pages, first, second) = frame.withUnsafeBytes {
+            (
+              $0.bigEndian(at: 0), $0.bigEndian(at: 4), $0.bigEndian(at: 8), $0.bigEndian(at: 12)
+            )
           }
-          if endsTransaction { count += 1 }
-          offset += Int64(frameHeaderSize) + Int64(pageSize)
+          if pages != 0, first == salts.0 || second == salts.1 { count += 1 }
+          offset += frameSize
+          if page == 0 { offset = file.nextData(from: offset, size: end, step: frameSize) }
         }
         return count
       }

@@ -1,7 +1,7 @@
 import GodwitSQLite
 import SystemPackage
 
-/// Pages of tables that cannot be read, and the keys of the rows in them.
+/// Pages of tables that cannot be read or are out of order, and the keys of the rows in them.
 ///
 /// SQLite names a damaged page by its number at best. The keys follow from the interior pages above
 /// it, which hold the highest key of each child.
@@ -15,6 +15,8 @@ struct DamagedPages {
     var after: Int64?
     /// Inclusive; nil for the last page of a table.
     var upTo: Int64?
+    /// The page can be read, but has keys that do not ascend or belong on another page.
+    var isOutOfOrder = false
   }
 
   /// 20. Enough to see where the damage lies.
@@ -57,13 +59,14 @@ struct DamagedPages {
       let key = page.table.utf8.first == UInt8(ascii: "Z") ? "Z_PK" : "rowid"
       let rows =
         switch (page.after, page.upTo) {
-        case (nil, nil): "all its rows are unreadable"
-        case (let after?, nil): "rows with \(key) above \(after) are unreadable"
-        case (nil, let last?): "rows with \(key) up to \(last) are unreadable"
+        case (nil, nil): "all its rows"
+        case (let after?, nil): "rows with \(key) above \(after)"
+        case (nil, let last?): "rows with \(key) up to \(last)"
         case (let after?, let last?):
-          "rows with \(key) \(after + (after == .max ? 0 : 1)) to \(last) are unreadable"
+          "rows with \(key) \(after + (after == .max ? 0 : 1)) to \(last)"
         }
-      return "Table \(page.table), page \(page.number): \(rows)"
+      return "Table \(page.table), page \(page.number): \(rows) are "
+        + (page.isOutOfOrder ? "out of order" : "unreadable")
     }
     let rest = pages.count - sentences.count
     return sentences.joined(separator: ". ") + (rest > 0 ? ". \(rest) more pages are damaged" : "")
@@ -114,7 +117,8 @@ extension DamagedPages {
     var low = after
     for key in page.keys {
       guard low.map({ key > $0 }) ?? true, upTo.map({ key <= $0 }) ?? true else {
-        found.append(Page(table: table, number: number, after: after, upTo: upTo))
+        found.append(
+          Page(table: table, number: number, after: after, upTo: upTo, isOutOfOrder: true))
         return
       }
       low = key

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitSQLite
 import SystemPackage
 
@@ -64,11 +65,19 @@ package struct FileHeader: Sendable, Equatable {
     if isReadable != nil { throw StoreError.utf16(store) }
   }
 
-  /// - Throws: ``StoreError/truncated(_:expectedBytes:foundBytes:)`` when pages are missing.
-  func checkLength(_ path: FilePath, size: Int64) throws {
-    let expected = max(pageCount ?? 1, 1) * Int64(pageSize)
-    guard size >= expected else {
-      throw StoreError.truncated(path, expectedBytes: expected, foundBytes: size)
+  /// - Throws: ``StoreError/truncated(_:expectedBytes:foundBytes:)`` when pages are missing, or would lie in a
+  ///   hole that SQLite leaves in no file.
+  func checkLength(_ path: FilePath, readPath: FilePath) throws {
+    let (size, end) = try StoreFiles.reading(path) {
+      let file = try RegularFile.open(readPath)
+      return try file.closeAfter {
+        let size = try file.seek(offset: 0, from: .end)
+        return (size, SparseFile.end(of: file.rawValue, size: size))
+      }
+    }
+    let expected = max(pageCount ?? size / Int64(pageSize), 1) * Int64(pageSize)
+    guard end >= expected else {
+      throw StoreError.truncated(path, expectedBytes: expected, foundBytes: end)
     }
   }
 

@@ -1,4 +1,5 @@
 import GodwitDurableFiles
+import GodwitSQLite
 import SystemPackage
 
 /// Whether a rollback journal has all that its headers count.
@@ -58,10 +59,9 @@ private struct JournalScan {
       let records = offset + Int64(first.sectorSize)
       // Where nothing is counted yet, the process ended while it began the segment.
       guard records <= size else { return header.countsNothing ? nil : cut }
-      // Frameworks of long ago wrote no page size.
-      guard first.pageSize > 0 else { return nil }
+      guard let pageSize = try pageSize(by: first) else { return "its header has no page size" }
       let segment = Segment(
-        nonce: header.nonce, pageSize: Int(first.pageSize), pages: first.pages, start: records)
+        nonce: header.nonce, pageSize: pageSize, pages: first.pages, start: records)
       if header.count == Header.uncounted { return try gap(in: segment, first) }
       if let damage = try damage(of: segment, count: Int64(header.count)) { return damage }
       if try isMoreNeeded(of: segment, behind: Int64(header.count)) {
@@ -69,9 +69,37 @@ private struct JournalScan {
       }
       offset = first.headerPlace(from: records + Int64(header.count) * segment.recordSize)
       guard let next = try self.header(at: offset) else { return nil }
+      if !next.isMagic, try isLost(next, of: segment, at: offset + Int64(first.sectorSize)) {
+        return "the header at byte \(offset) is damaged"
+      }
       header = next
     }
-    return header.isAlmostMagic ? "the header at byte \(offset) is damaged" : nil
+    return nil
+  }
+
+  /// Frameworks of long ago wrote no page size. SQLite takes the database's then.
+  private func pageSize(by first: Header) throws -> Int? {
+    if first.pageSize > 0 { return Int(first.pageSize) }
+    var bytes = [UInt8](repeating: 0, count: DatabaseHeader.byteCount)
+    _ = try read(into: &bytes, at: 0, of: database)
+    return DatabaseHeader(bytes).flatMap { $0.hasPossiblePageSize ? $0.pageSize : nil }
+  }
+
+  /// Whether a header without the magic number had one: it has most of it, or the records behind it are needed.
+  private func isLost(_ header: Header, of segment: Segment, at start: Int64) throws -> Bool {
+    if header.isGivenUp { return false }
+    if header.isAlmostMagic { return true }
+    guard header.isWhole else { return false }
+    var lost = segment
+    (lost.nonce, lost.start) = (header.nonce, start)
+    if lost.nonce == 0 {
+      // Nothing of the header is left. Two records of one nonce are no chance.
+      var record = [UInt8](repeating: 0, count: Int(lost.recordSize))
+      guard try read(into: &record, at: start) == record.count else { return false }
+      lost.nonce = Header.number(record, 4 + lost.pageSize) &- Self.sum(of: record, lost.pageSize)
+      guard try isWhole(lost, at: start + lost.recordSize, &record) else { return false }
+    }
+    return try isMoreNeeded(of: lost, behind: 0)
   }
 
   private func damage(of segment: Segment, count: Int64) throws -> String? {
@@ -110,11 +138,12 @@ private struct JournalScan {
     var page = [UInt8](repeating: 0, count: Int(segment.recordSize))
     var wrong: Int64?
     var offset = segment.start
-    while offset + segment.recordSize <= size {
+    while offset <= size - segment.recordSize {
       let isWhole = try isWhole(segment, at: offset, &page)
       if isWhole, let wrong { return "the record at byte \(wrong) is damaged" }
       if !isWhole { wrong = wrong ?? offset }
       offset += segment.recordSize
+      if !isWhole { offset = file.nextData(from: offset, size: size, step: segment.recordSize) }
     }
     let place = first.headerPlace(from: wrong ?? offset)
     guard let next = try header(at: place), next.isMagic, next.isWhole,
@@ -133,13 +162,12 @@ private struct JournalScan {
     guard try read(into: &record, at: offset) == record.count else { return false }
     let number = Header.number(record, 0)
     guard number > 0, number <= segment.pages else { return false }
-    var sum = segment.nonce
-    var place = segment.pageSize - 200
-    while place > 0 {
-      sum &+= UInt32(record[4 + place])
-      place -= 200
-    }
-    return sum == Header.number(record, 4 + segment.pageSize)
+    return segment.nonce &+ Self.sum(of: record, segment.pageSize)
+      == Header.number(record, 4 + segment.pageSize)
+  }
+
+  private static func sum(of record: [UInt8], _ pageSize: Int) -> UInt32 {
+    stride(from: pageSize - 200, to: 0, by: -200).reduce(0) { $0 &+ UInt32(record[4 + $1]) }
   }
 
   private func header(at offset: Int64) throws -> Header? {
@@ -186,9 +214,12 @@ extension JournalScan {
     var isWhole: Bool
 
     var isMagic: Bool { bytes.starts(with: Self.magic) }
-    /// SQLite overwrites the first byte of a header that counts no longer, and with no other one.
+    /// SQLite overwrites the first byte of a header that counts no longer, and no other one.
+    var isGivenUp: Bool {
+      bytes[0] == 0 && bytes[1..<Self.magic.count] == Self.magic[1...]
+    }
     var isAlmostMagic: Bool {
-      bytes[0] != 0 && zip(bytes, Self.magic).count(where: { $0 == $1 }) >= Self.magic.count - 2
+      zip(bytes, Self.magic).count(where: { $0 == $1 }) >= Self.magic.count / 2
     }
     var count: UInt32 { Self.number(bytes, 8) }
     var nonce: UInt32 { Self.number(bytes, 12) }

@@ -55,7 +55,7 @@ package final class SourceStore {
         path, bytes: try StoreFiles.firstBytes(of: readPath, count: 100),
         size: try StoreFiles.mark(readPath).size, readPath: readPath)
     }
-    try header.checkLength(path, size: try StoreFiles.mark(readPath).size)
+    try header.checkLength(path, readPath: readPath)
     self.identity = identity
     self.readPath = readPath
     self.header = header
@@ -167,14 +167,18 @@ extension SourceStore {
     if let knownLogNote { return knownLogNote }
     var note: String?
     let count = try CommittedLog.unreadTransactions(in: files.wal, behind: identity.walSize)
-    if count > 0 {
+    if try identity.walSize == 0 && CommittedLog(files.wal).isIgnored {
+      note =
+        "The header of the WAL is damaged, so that SQLite reads nothing of it. What only the WAL says is not "
+        + "in the store."
+    } else if count > 0 {
       // What somebody has committed since is no part of what was opened.
       let log = try CommittedLog(files.wal)
       if log.size == identity.walSize, log.seal == identity.walSeal {
         note =
           "The WAL has \(count == 1 ? "a transaction" : "\(count) transactions") behind its last whole "
-          + "one, which SQLite does not read since a checksum before the end is wrong: it was damaged, or "
-          + "cut off while it was written. What only that part says is not in the store."
+          + "one, which SQLite does not read since a checksum or a salt before the end is wrong: it was damaged, "
+          + "or cut off while it was written. What only that part says is not in the store."
       }
     }
     knownLogNote = .some(note)

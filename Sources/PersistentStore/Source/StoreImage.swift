@@ -44,6 +44,7 @@ package struct StoreImage {
         journalDamage = try RollbackJournal.damage(of: files.journal)
         isJournalPlayedBack = try playBack(files, in: folder)
       }
+      unusedLogBytes = try unusedBytes(of: files.wal, from: identity.walSize)
       if isJournalPlayedBack != true {
         try copy(files.store, size: identity.size)
         try overlay(files.wal, committedBytes: identity.walSize)
@@ -56,7 +57,7 @@ package struct StoreImage {
   /// Lets SQLite play back a rollback journal in a copy of its own.
   private func playBack(_ files: StoreFiles, in folder: FilePath) throws -> Bool {
     do {
-      let copy = try files.clone(in: folder, playsBackInPart: true)
+      let copy = try files.clone(in: folder, rescues: true)
       try DurableFile.rename(copy.store, to: path)
       return true
     } catch let error as StoreError {
@@ -137,12 +138,10 @@ extension StoreImage {
   ///
   /// Source: https://sqlite.org/fileformat2.html §4.
   private mutating func overlay(_ wal: FilePath, committedBytes: Int64) throws {
-    guard let size = try StoreFiles.markIfThere(wal)?.size else { return }
+    guard committedBytes > Int64(CommittedLog.headerSize) else { return }
     do {
       let input = try RegularFile.open(wal)
       defer { try? input.close() }
-      unusedLogBytes = try Self.unusedBytes(of: input, from: committedBytes, size: size)
-      guard committedBytes > Int64(CommittedLog.headerSize) else { return }
       let output = try FileDescriptor.open(path, .writeOnly, options: [.closeOnExec, .noFollow])
       defer { try? output.close() }
       var head = [UInt8](repeating: 0, count: CommittedLog.headerSize)
@@ -206,6 +205,16 @@ extension StoreImage {
     return pieces
   }
 
+  private func unusedBytes(of wal: FilePath, from committedBytes: Int64) throws -> Int64 {
+    guard let size = try StoreFiles.markIfThere(wal)?.size else { return 0 }
+    return try StoreFiles.reading(wal) {
+      let log = try RegularFile.open(wal)
+      return try log.closeAfter {
+        try Self.unusedBytes(of: log, from: committedBytes, size: size)
+      }
+    }
+  }
+
   /// Bytes behind the committed frames that belong to the WAL's present use.
   ///
   /// When a WAL is restarted its first salt grows by one, and everything before it has been copied to
@@ -235,12 +244,16 @@ extension StoreImage {
       let read = try start.withUnsafeMutableBytes {
         try log.read(fromAbsoluteOffset: offset, into: $0)
       }
+      var next = offset + length
+      if number(start, 0) == 0 {
+        next = log.nextData(from: next, size: size, step: frameSize)
+      }
       let age = salts.0 &- number(start, 8)
       let isOld =
         read == start.count && age >= 1 && age <= restarts && number(start, 12) != salts.1
         && number(start, 0) > 0
-      if !isOld { unused += length }
-      offset += length
+      if !isOld { unused += next - offset }
+      offset = next
     }
     return unused
   }

@@ -13,9 +13,9 @@ import SystemPackage
 /// process that made it knows: a clone that an earlier process left is compared with a new one.
 struct StoreSnapshot {
   let folder: FilePath
-  /// Whether a damaged journal is played back as far as SQLite does it. The clone then has a part of a
-  /// transaction that was never committed.
-  var playsBackInPart = false
+  /// Whether a damaged journal is played back as far as SQLite does it, and a WAL of an unknown version left
+  /// out. The clone then may have a part of a transaction that was never committed.
+  var rescues = false
 
   /// How often a store that is being written is copied again before giving up.
   private static let attempts = 3
@@ -32,7 +32,7 @@ struct StoreSnapshot {
     for _ in 0..<Self.attempts {
       let lock = try files.readLock()
       let main = try StoreFiles.markIfThere(files.store)
-      let identity = try files.identity(hasWriter: lock.hasWriter)
+      let identity = try files.identity(hasWriter: lock.hasWriter, rescues: rescues)
       let target = folder.appending("store-\(identity.name).sqlite")
       if let mark = try StoreFiles.markIfThere(target),
         Self.known.withLock({ $0[target] == mark })
@@ -49,7 +49,9 @@ struct StoreSnapshot {
       let wasKept =
         try lock.isHeld && StoreFiles.markIfThere(files.store) == main
         && (lock.hasSharedMemory || StoreFiles.kind(at: files.shm) == FileKind.none)
-      guard try wasKept || files.identity(hasWriter: lock.hasWriter) == identity else {
+      guard
+        try wasKept || files.identity(hasWriter: lock.hasWriter, rescues: rescues) == identity
+      else {
         remove(StoreFiles(work))
         continue
       }
@@ -124,7 +126,7 @@ struct StoreSnapshot {
       remove(StoreFiles(path))
       throw StoreError.superJournal(source)
     }
-    if !playsBackInPart, let reason = try RollbackJournal.damage(of: StoreFiles(path).journal) {
+    if !rescues, let reason = try RollbackJournal.damage(of: StoreFiles(path).journal) {
       remove(StoreFiles(path))
       throw StoreError.journal(source, reason: reason)
     }
@@ -152,12 +154,13 @@ extension StoreFiles {
   /// A clone of the store as it is now, in one file that is complete in itself, and the state that
   /// it is of. External data is not a part of it.
   ///
-  /// - Parameter playsBackInPart: Plays a damaged journal back as far as SQLite does it.
+  /// - Parameter rescues: Plays a damaged journal back as far as SQLite does it, and leaves out a WAL of an
+  ///   unknown version.
   /// - Throws: ``StoreError``; ``StoreError/changed(_:)`` where no lock can be had and somebody wrote.
   package func clone(
-    in folder: FilePath, playsBackInPart: Bool = false
+    in folder: FilePath, rescues: Bool = false
   ) throws -> (store: FilePath, identity: StoreIdentity) {
     try checkKinds()
-    return try StoreSnapshot(folder: folder, playsBackInPart: playsBackInPart).clone(of: self)
+    return try StoreSnapshot(folder: folder, rescues: rescues).clone(of: self)
   }
 }

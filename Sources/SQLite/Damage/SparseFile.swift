@@ -13,6 +13,7 @@ package enum SparseFile {
   ///
   /// - Parameter size: Of the file. What the file system cannot tell apart is all data.
   package static func end(of descriptor: Int32, size: Int64) -> Int64 {
+    guard size > largestHole else { return size }
     var (offset, data): (Int64, Int64) = (0, 0)
     while offset < size {
       let start = Int64(lseek(descriptor, off_t(offset), seekData))
