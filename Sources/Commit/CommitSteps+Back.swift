@@ -37,8 +37,16 @@ extension CommitSteps {
     }
     // Somebody's output at that path may refer to files of these names.
     if try journal.isReplacement || !DurableFile.exists(journal.storePath) {
-      try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
+      // Of a backup that has lost a file since, the copy may be the only one.
+      let added = try journal.added.filter { name in
+        try journal.kind != .restore
+          || journal.externalSources.contains {
+            try FileMark(FilePath($0).appending(name)) != nil
+          }
+      }
+      try ExternalDataFolder.remove(added, from: journal.files.externalDataFolder)
     }
+    if mayHaveUnfinished { try DurableFile.removeUnfinished(journal.externalFolders) }
     if journal.makesExternalFolder {
       try removeIfEmpty(journal.files.externalDataFolder)
       try removeIfEmpty(journal.files.supportFolder)
@@ -103,7 +111,7 @@ extension CommitSteps {
     let (backup, external) = (journal.backup, journal.files.externalDataFolder)
     try DurableFile.removeUnfinished(
       [journal.clonePath, backup.store, backup.wal, backup.journal]
-        + journal.added.map { external.appending($0) })
+        + journal.added.map { external.appending($0) } + journal.externalFolders)
   }
 
   func removeIfEmpty(_ folder: FilePath) throws {
