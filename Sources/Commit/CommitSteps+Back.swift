@@ -88,6 +88,18 @@ extension CommitSteps {
     } catch {}
   }
 
+  /// With what became of the store, where a step failed once the destination was in its place: nothing is taken
+  /// back then, and who hears of the failure alone takes the store for the old one.
+  func told(_ error: any Error, _ journal: CommitJournal) -> any Error {
+    guard Self.isFailure(error), (error as? CommitError)?.isInterference != true,
+      (try? isInPlace(journal)) == true
+    else { return error }
+    return UnfinishedCommit(
+      store: journal.storePath,
+      backup: journal.isReplacement && journal.isOfCopy != true ? journal.backup.store : nil,
+      error: error)
+  }
+
   /// Whether a step gave the error. Anything else says nothing of how far the commit has come.
   private static func isFailure(_ error: any Error) -> Bool {
     switch error {

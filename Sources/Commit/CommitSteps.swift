@@ -69,7 +69,17 @@ struct CommitSteps {
 
 extension CommitSteps {
   /// Goes on from wherever a journal stands, and locks the source if it is still to be replaced.
+  ///
+  /// - Throws: ``UnfinishedCommit`` for a failure once the destination is in its place.
   func goForward(_ journal: inout CommitJournal) throws {
+    do {
+      try goOn(&journal)
+    } catch {
+      throw told(error, journal)
+    }
+  }
+
+  private func goOn(_ journal: inout CommitJournal) throws {
     if journal.isReplacement, try !isInPlace(journal) {
       var lock = try CommitSteps.lock(journal.storePath)
       // Whoever held it until now may have made the exchange.
@@ -104,6 +114,7 @@ extension CommitSteps {
   /// whoever has taken the work over waits for that.
   ///
   /// - Parameter lock: On the source's main file.
+  /// - Throws: As ``goForward(_:)``.
   func goForwardOrBack(_ journal: inout CommitJournal, _ lock: inout StoreLock) throws {
     do {
       try exchange(&journal, &lock)
@@ -117,7 +128,7 @@ extension CommitSteps {
     } catch {
       lock.giveLeaseBack()
       takeFailedBack(journal, error)
-      throw error
+      throw told(error, journal)
     }
   }
 
