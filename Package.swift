@@ -262,7 +262,7 @@ let package = Package(
         ours("Commit"), ours("Pages"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"),
-        ours("ObjectModel"), "StoreFixtures", system,
+        ours("ObjectModel"), "StoreFixtures", "CLinux", system,
       ]),
     tests(
       "StagedObjects",

@@ -155,6 +155,12 @@ extension CommitJournal {
     LostRights(owner: lostOwner, group: lostGroup, attributes: lostAttributes ?? []).ifAny
   }
 
+  mutating func setLost(_ lost: LostRights) {
+    // Beside the source, what somebody makes is their own.
+    lostOwner = isReplacement ? lost.owner : nil
+    (lostGroup, lostAttributes) = (lost.group, lost.attributes)
+  }
+
   var storePath: FilePath { FilePath(store) }
   var files: StoreFiles { StoreFiles(storePath) }
   /// `STORE.godwit-backup-RUN.sqlite`, with its WAL and external data named as SQLite and Core Data
@@ -173,6 +179,10 @@ extension CommitJournal {
     return [
       (files.wal, backup.wal), (files.journal, backup.journal), (files.store, backup.store),
     ]
+  }
+  /// Folders that the commit may make.
+  var externalFolders: [FilePath] {
+    [files, backup].flatMap { [$0.externalDataFolder, $0.supportFolder] }
   }
   /// The destination takes the place of another store.
   var isReplacement: Bool { kind != .publish }

@@ -37,8 +37,16 @@ extension CommitSteps {
     }
     // Somebody's output at that path may refer to files of these names.
     if try journal.isReplacement || !DurableFile.exists(journal.storePath) {
-      try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
+      // Of a backup that has lost a file since, the copy may be the only one.
+      let added = try journal.added.filter { name in
+        try journal.kind != .restore
+          || journal.externalSources.contains {
+            try FileMark(FilePath($0).appending(name)) != nil
+          }
+      }
+      try ExternalDataFolder.remove(added, from: journal.files.externalDataFolder)
     }
+    if mayHaveUnfinished { try DurableFile.removeUnfinished(journal.externalFolders) }
     if journal.makesExternalFolder {
       try removeIfEmpty(journal.files.externalDataFolder)
       try removeIfEmpty(journal.files.supportFolder)
@@ -80,6 +88,18 @@ extension CommitSteps {
     } catch {}
   }
 
+  /// With what became of the store, where a step failed once the destination was in its place: nothing is taken
+  /// back then, and who hears of the failure alone takes the store for the old one.
+  func told(_ error: any Error, _ journal: CommitJournal) -> any Error {
+    guard Self.isFailure(error), (error as? CommitError)?.isInterference != true,
+      (try? isInPlace(journal)) == true
+    else { return error }
+    return UnfinishedCommit(
+      store: journal.storePath,
+      backup: journal.isReplacement && journal.isOfCopy != true ? journal.backup.store : nil,
+      error: error)
+  }
+
   /// Whether a step gave the error. Anything else says nothing of how far the commit has come.
   private static func isFailure(_ error: any Error) -> Bool {
     switch error {
@@ -103,7 +123,7 @@ extension CommitSteps {
     let (backup, external) = (journal.backup, journal.files.externalDataFolder)
     try DurableFile.removeUnfinished(
       [journal.clonePath, backup.store, backup.wal, backup.journal]
-        + journal.added.map { external.appending($0) })
+        + journal.added.map { external.appending($0) } + journal.externalFolders)
   }
 
   func removeIfEmpty(_ folder: FilePath) throws {

@@ -22,13 +22,15 @@ extension CommitSteps {
       try makeClone(&journal)
       try reach(.backedUp, &journal)
     } else {
+      // A taking back that was cut off may have removed what was there.
       try renewBackup(journal)
+      try addExternalData(journal)
     }
     if try needsClone(journal) {
       try makeClone(&journal)
       try journal.write(in: run, leases)
     }
-    try renewRights(journal)
+    try renewRights(&journal)
     try requireNoOpeners(of: files, &source)
     // Whoever had it open until now may have changed it, or have given its name to another file.
     guard try isSourceUnchanged(journal), let main = try FileMark(files.store) else {
@@ -201,17 +203,23 @@ extension CommitSteps {
     }
   }
 
-  /// The rights to the source may have been changed since they were copied, hours ago where a commit was
-  /// cut off.
-  private func renewRights(_ journal: CommitJournal) throws {
+  /// The rights to the source may have been changed since they were copied, and other attributes, too, where a commit
+  /// was cut off hours ago.
+  private func renewRights(_ journal: inout CommitJournal) throws {
     let assembled = FilePath(journal.assembled)
-    guard try !DurableFile.haveSameRights(journal.storePath, assembled) else { return }
+    guard try mayHaveUnfinished || !DurableFile.haveSameRights(journal.storePath, assembled)
+    else { return }
     let copies = [
       assembled, journal.backup.store, journal.backup.wal, journal.backup.journal,
       journal.clonePath,
     ]
+    // A clone, and a copy of a backup, have only what they could have.
+    let isOriginal =
+      try journal.isOfCopy != true
+      && FileMark(journal.storePath)?.isSameFile(as: journal.main) == true
     for copy in copies where try FileMark(copy) != nil {
-      try DurableFile.copyAttributes(from: journal.storePath, to: copy)
+      let lost = try DurableFile.copyAttributes(from: journal.storePath, to: copy)
+      if isOriginal, copy == assembled { journal.setLost(lost) }
     }
   }
 }

@@ -69,7 +69,17 @@ struct CommitSteps {
 
 extension CommitSteps {
   /// Goes on from wherever a journal stands, and locks the source if it is still to be replaced.
+  ///
+  /// - Throws: ``UnfinishedCommit`` for a failure once the destination is in its place.
   func goForward(_ journal: inout CommitJournal) throws {
+    do {
+      try goOn(&journal)
+    } catch {
+      throw told(error, journal)
+    }
+  }
+
+  private func goOn(_ journal: inout CommitJournal) throws {
     if journal.isReplacement, try !isInPlace(journal) {
       var lock = try CommitSteps.lock(journal.storePath)
       // Whoever held it until now may have made the exchange.
@@ -104,6 +114,7 @@ extension CommitSteps {
   /// whoever has taken the work over waits for that.
   ///
   /// - Parameter lock: On the source's main file.
+  /// - Throws: As ``goForward(_:)``.
   func goForwardOrBack(_ journal: inout CommitJournal, _ lock: inout StoreLock) throws {
     do {
       try exchange(&journal, &lock)
@@ -117,13 +128,15 @@ extension CommitSteps {
     } catch {
       lock.giveLeaseBack()
       takeFailedBack(journal, error)
-      throw error
+      throw told(error, journal)
     }
   }
 
   private func finish(_ journal: inout CommitJournal) throws {
     if journal.isReplacement {
       try reach(.replaced, &journal)
+      // Somebody may have put a copy of the store beside it since the commit began.
+      if !journal.removed.isEmpty { try journal.setRemoved(journal.removed) }
       try removeObsolete(&journal)
     }
     if journal.kind == .restore, journal.externalSources.isEmpty {
@@ -215,24 +228,29 @@ extension CommitSteps {
   /// have removed it, or a part of it, since.
   func renewBackup(_ journal: CommitJournal) throws {
     guard try journal.isOfCopy != true && isSourceUnchanged(journal) else { return }
-    let (files, backup) = (journal.files, journal.backup)
-    guard try FileMark(files.store) == journal.main else {
-      if try FileMark(backup.store) != nil, try isSound(backup) { return }
-      try DurableFile.removeIfPresent(backup.store)
-      // The source's own main file may be there still, and the backup has its logs.
-      if try FileMark(journal.clonePath) == journal.main {
-        try DurableFile.copy(journal.clonePath, to: backup.store)
-        if try isSound(backup) { return }
-        try DurableFile.removeIfPresent(backup.store)
-      }
-      // The clone is the store, and holds all that the source and its WAL did.
-      for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
-      try DurableFile.copy(files.store, to: backup.store)
-      return
+    if try FileMark(journal.storePath) != journal.main {
+      try renewBackupBesideClone(journal)
+    } else if try !holdsBackup(journal) {
+      return try backUp(journal)
     }
-    // External data that is there already stays.
-    if try !holdsBackup(journal) { return try backUp(journal) }
+    // What is there already stays.
     try linkExternalData(journal)
+  }
+
+  /// The same where the clone is the store.
+  private func renewBackupBesideClone(_ journal: CommitJournal) throws {
+    let backup = journal.backup
+    if try FileMark(backup.store) != nil, try isSound(backup) { return }
+    try DurableFile.removeIfPresent(backup.store)
+    // The source's own main file may be there still, and the backup has its logs.
+    if try FileMark(journal.clonePath) == journal.main {
+      try DurableFile.copy(journal.clonePath, to: backup.store)
+      if try isSound(backup) { return }
+      try DurableFile.removeIfPresent(backup.store)
+    }
+    // The clone holds all that the source and its WAL did.
+    for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
+    try DurableFile.copy(journal.storePath, to: backup.store)
   }
 
   /// What this commit added, before a crash, is no part of the source.

@@ -26,20 +26,31 @@ package enum ExternalDataFolder {
   }
 
   /// Makes a folder of external data of a store, and the one above it, with the rights of an original
-  /// folder and the one above that.
+  /// folder and the one above that. Those that are there stay as they are, and these have their names once they
+  /// have their rights: what a crash leaves has another, see ``DurableFile/removeUnfinished(_:)``.
   ///
   /// - Parameter store: The file of which the rights follow where there is no original.
   package static func make(_ folder: FilePath, like original: FilePath?, of store: FilePath) throws
   {
-    var missing: [(made: FilePath, original: FilePath?)] = []
-    var next = (made: folder, original: original)
-    for _ in 0..<2 where try !DurableFile.isFolder(next.made) {
-      missing.append(next)
-      next = (next.made.removingLastComponent(), next.original?.removingLastComponent())
+    if try DurableFile.isFolder(folder) { return }
+    let support = folder.removingLastComponent()
+    let made = try DurableFile.isFolder(support) ? folder : support
+    let new = try PendingFile.freeTemporaryPath(of: made)
+    let inner = folder.lastComponent.map { made == folder ? new : new.appending($0) } ?? new
+    try DurableFile.makeFolder(inner)
+    try DurableFile.copyRights(ofFolder: original, orFile: store, to: inner)
+    if made != folder {
+      try DurableFile.copyRights(
+        ofFolder: original?.removingLastComponent(), orFile: store, to: new)
     }
-    try DurableFile.makeFolder(folder)
-    for (made, original) in missing {
-      try DurableFile.copyRights(ofFolder: original, orFile: store, to: made)
+    do {
+      try DurableFile.rename(new, to: made)
+    } catch let error as DurabilityError
+      where error.errno == .directoryNotEmpty || error.errno == .fileExists
+    {
+      // An application, or the commit of a store that shares the folder, was faster.
+      try DurableFile.removeTree(new)
+      try make(folder, like: original, of: store)
     }
   }
 
@@ -50,6 +61,7 @@ package enum ExternalDataFolder {
   ///   - store: Who may read it may read the files, which are private to a run until then; nil where they keep
   ///     their own mode and owner.
   ///   - originals: A folder whose files keep theirs.
+  /// - Throws: ``CommitError/damagedExternalData(path:)`` for a file that is neither here nor there.
   static func copy(
     _ names: [String], from folders: [FilePath], to destination: FilePath,
     rightsOf store: FilePath?, originals: FilePath?
@@ -58,7 +70,14 @@ package enum ExternalDataFolder {
       guard
         let source = try folders.map({ $0.appending(name) })
           .first(where: { try FileMark($0) != nil })
-      else { continue }
+      else {
+        // Of a source that stays where it is, an application may remove a file: who copies looks for those
+        // that rows refer to.
+        guard originals != nil else {
+          throw CommitError.damagedExternalData(path: destination.appending(name))
+        }
+        continue
+      }
       let isOriginal = try originals.map { try FileMark($0.appending(name)) != nil } ?? false
       try DurableFile.copy(
         source, to: destination.appending(name), rightsOf: isOriginal ? nil : store)

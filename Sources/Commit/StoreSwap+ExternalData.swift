@@ -63,16 +63,20 @@ extension ExternalDataFolder {
 }
 
 extension CommitSteps {
-  /// Whether every file that an interrupted commit adds is there, and is what was written.
+  /// Whether every file that an interrupted commit adds is there, and is what was written. Of a restoration, whether
+  /// what was copied is what the backup has: an application's names tell nothing of bytes.
   ///
   /// - Parameter originals: The folder of a source that stays where it is; nil for one that is replaced.
   func isAddedDataWhole(_ journal: CommitJournal, originals: FilePath?) throws -> Bool {
-    if journal.kind == .restore { return true }
     let folders = [journal.files.externalDataFolder] + journal.externalSources.map { FilePath($0) }
     return try journal.added.allSatisfy { name in
       let found = try folders.map { $0.appending(name) }.filter { try FileMark($0) != nil }
-      return try !found.isEmpty
-        && found.allSatisfy { try ExternalDataFolder.isWhole($0, originals: originals) }
+      guard let first = found.first else { return false }
+      return try found.allSatisfy {
+        journal.kind == .restore
+          ? try ExternalDataFolder.areEqual($0, first)
+          : try ExternalDataFolder.isWhole($0, originals: originals)
+      }
     }
   }
 

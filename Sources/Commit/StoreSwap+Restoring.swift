@@ -80,8 +80,7 @@ extension StoreSwap {
     var journal = try beginningExchange(.restore, assembled, steps, &lock)
     if let lostByCopy {
       (journal.isOfCopy, journal.clone) = (true, journal.main)
-      (journal.lostOwner, journal.lostGroup) = (lostByCopy.owner, lostByCopy.group)
-      journal.lostAttributes = lostByCopy.attributes
+      journal.setLost(lostByCopy)
     }
     journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
     journal.restoredJournal = try waiting(backup.journal, "journal", assembled)

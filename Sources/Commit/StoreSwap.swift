@@ -253,10 +253,7 @@ extension StoreSwap {
     var journal = CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark, assembledDigest: digest)
-    // Beside the source, what somebody makes is their own.
-    if journal.isReplacement { journal.lostOwner = lost.owner }
-    journal.lostGroup = lost.group
-    journal.lostAttributes = lost.attributes
+    journal.setLost(lost)
     return journal
   }
 

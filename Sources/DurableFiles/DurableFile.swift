@@ -95,14 +95,15 @@ package enum DurableFile {
     }
   }
 
-  /// Removes what crashed processes left of files that were to get these names. For whoever alone
-  /// writes files of these names: their temporary names are then taken one after the other.
+  /// Removes what crashed processes left of files and folders that were to get these names. For whoever alone
+  /// makes these: their temporary names are then taken one after the other.
   package static func removeUnfinished(_ paths: [FilePath]) throws {
     for path in paths {
       for number in 0... {
-        guard let name = PendingFile.temporaryPath(of: path, number),
-          try removeIfPresent(name)
-        else { break }
+        guard let name = PendingFile.temporaryPath(of: path, number), try exists(name) else {
+          break
+        }
+        try removeTree(name)
       }
     }
   }

@@ -57,6 +57,17 @@ extension PendingFile {
     }
   }
 
+  /// The temporary name that a folder has until it is whole.
+  ///
+  /// - Throws: As ``FileKind/init(at:)``.
+  package static func freeTemporaryPath(of folder: FilePath) throws -> FilePath {
+    for number in 0... {
+      guard let path = temporaryPath(of: folder, number) else { break }
+      if try !DurableFile.exists(path) { return path }
+    }
+    throw DurabilityError.failed(call: "mkdir", path: folder, .isDirectory)
+  }
+
   /// Appends the bytes.
   package mutating func write(_ bytes: UnsafeRawBufferPointer) throws {
     try writeAll(bytes, to: descriptor, temporaryPath)

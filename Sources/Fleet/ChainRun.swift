@@ -111,18 +111,19 @@ struct ChainRun {
 
   private func decide(_ own: RunFolder, _ earlier: inout [String]) async throws -> Decision {
     var committed: MigrationResult?
+    var fingerprint: String?
     switch try await run.recoverCommit(leases) {
-    case .committed(let journal): committed = try await run.result(of: journal)
+    case .committed(let journal):
+      (committed, fingerprint) = (try await run.result(of: journal), journal.fingerprint)
     case .takenBackKeeping(let backup):
       earlier.append(MigrationResult.keptBackupNote(request.store, backup))
     case .nothing, .takenBack: break
     }
-    if let committed, request.output != nil { return .ended(committed) }
     if run.settings.discardsProgress, committed == nil {
       try own.discardPlan()
       try folder.discard()
     }
-    try run.checkOutput()
+    if committed == nil { try run.checkOutput() }
     let way: Way
     do {
       way = try await onOwnThread { try Self.decide(request) }
@@ -130,14 +131,24 @@ struct ChainRun {
       if let committed { try writeDown(committed, own, &earlier) }
       throw error
     }
-    // In place, this command may want more than the run whose commit was finished.
-    switch way {
-    // Planning the store directly finds the commit again, and says whether there is more to do.
-    case .direct: break
-    case .ended(let ended) where ended.verdict == .sameModel:
-      if let committed { return .ended(committed) }
-    case .ended, .through:
-      if let committed { try writeDown(committed, own, &earlier) }
+    // This command may want more than the run whose commit was finished, or another output.
+    if let committed {
+      switch way {
+      // Planning the store directly finds the commit again, and says whether there is more to do.
+      case .direct: break
+      case .ended(let ended) where ended.verdict == .sameModel && request.output == nil:
+        return .ended(committed)
+      case .through(let route) where request.output != nil:
+        if try route.fingerprint(request) == fingerprint { return .ended(committed) }
+        // So does a migration of one step, where that was all.
+        if route.steps.count == 1, case .migration = route.steps[0].work,
+          try folder.lastDone() == nil
+        {
+          break
+        }
+        try writeDown(committed, own, &earlier)
+      case .ended, .through: try writeDown(committed, own, &earlier)
+      }
     }
     switch way {
     case .direct: return .direct(directly(request), nil)

@@ -15,8 +15,9 @@ extension MigrationResult {
   var earlierCommitNotes: [String] {
     let versions = [source, destination].compactMap(\.self)
     let ends = versions.count == 2 ? " from \(versions[0]) to \(versions[1])" : ""
+    let place = output.map { $0 == store ? "" : ", and wrote \($0)" } ?? ""
     let kept = backup.map { " What it was before is kept as \($0)." } ?? ""
-    return notes + ["That commit migrated \(store)\(ends).\(kept)"]
+    return notes + ["That commit migrated \(store)\(ends)\(place).\(kept)"]
       + losses.map { "Lost by that commit: \($0.message)" }
   }
 

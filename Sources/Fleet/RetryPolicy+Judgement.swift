@@ -81,6 +81,10 @@ extension RetryPolicy {
     case let error as DurabilityError: return judgement(of: error, about: store)
     case let error as CheckpointError: return judgement(of: error)
     case let error as CommitError: return judgement(of: error)
+    case let error as UnfinishedCommit:
+      var judgement = judgement(of: error.error, about: store)
+      judgement.reasons[0].message += " \(error.standing)"
+      return judgement
     case let error as SQLiteError: return judgement(of: error)
     case let error as PlanError:
       var judgement = Judgement(.badInput, "plan", "\(error)", code: error.code)

@@ -7,28 +7,46 @@ import SystemPackage
 extension StoreAttempt {
   /// Rolls forward or back what a crash left of a commit.
   ///
-  /// - Returns: True when the destination is in its place because of it.
-  mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
+  /// - Returns: The commit, when the destination is in its place because of it.
+  mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> CommitJournal? {
     switch try await run.recoverCommit(leases) {
     case .nothing:
       try removeLeftRejects()
-      return false
+      return nil
     case .takenBack:
       try removeLeftRejects()
       note("The commit of an earlier run was taken back; it is made again.")
-      return false
+      return nil
     case .takenBackKeeping(let backup):
       try removeLeftRejects()
       note(MigrationResult.keptBackupNote(request.store, backup))
-      return false
+      return nil
     case .committed(let journal):
       if try ChainFolder(directory: directory).lastDone() == nil {
         try await take(journal, folder)
       } else {
         result = try await run.result(of: journal)
       }
-      return true
+      return journal
     }
+  }
+
+  /// Whether the commit of an earlier run is all that this command asks for: in place, where nothing is left to be
+  /// done; beside the source, where the command would do the same again, with the source as it is now.
+  func isAnswer(_ committed: CommitJournal, to outcome: PlanOutcome) -> Bool {
+    guard request.output != nil else { return outcome.isSameModel }
+    guard case .migrate(let plan) = outcome, plan.fingerprint == committed.fingerprint else {
+      return false
+    }
+    // What the rows showed is judged by options that a plan does not depend on.
+    return request.losses.refusals(of: result.losses).isEmpty && ledger.unacceptable.isEmpty
+      && result.losses.allSatisfy { loss in
+        switch loss.kind {
+        case .setAside: request.invalid == .setAside
+        case .defaulted: request.invalid == .default
+        default: true
+        }
+      }
   }
 
   /// Makes a commit that an earlier run began, and that is at its end, the result.

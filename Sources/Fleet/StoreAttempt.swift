@@ -165,10 +165,10 @@ struct StoreAttempt {
   }
 
   mutating func work(_ folder: RunFolder) async throws {
-    let recovered = try await finishEarlierCommit(folder)
-    if recovered, request.output != nil { return }
+    let committed = try await finishEarlierCommit(folder)
+    let recovered = committed != nil
     if run.settings.discardsProgress, !recovered { try folder.discardPlan() }
-    let earlier = try EarlierOutput(request)
+    if !recovered { try run.checkOutput() }
     let outcome: PlanOutcome
     do {
       outcome = try await look()
@@ -176,16 +176,16 @@ struct StoreAttempt {
       try writeDownEarlierCommit(folder)
       throw error
     }
-    if recovered {
-      if case .sameModel(let notes) = outcome {
+    if let committed {
+      if isAnswer(committed, to: outcome) {
         // What the earlier run's commit brought about is this command's result.
-        result.notes += notes
+        if case .sameModel(let notes) = outcome { result.notes += notes }
         return
       }
-      // Another command wants more than the run whose commit was finished.
+      // Another command wants more than the run whose commit was finished, or another output.
       try writeDownEarlierCommit(folder)
     }
-    try earlier?.check(against: outcome)
+    try EarlierOutput(request)?.check(against: outcome)
     switch outcome {
     case .sameModel(let notes):
       result.notes += notes

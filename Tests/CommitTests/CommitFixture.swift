@@ -36,6 +36,32 @@ final class StepCounter: Sendable {
   }
 }
 
+/// An application opens a store while a file is added beside it, and the process that adds it is killed some durable
+/// steps later.
+func opening<Result>(
+  _ store: FilePath, whileAdding file: FilePath, killedAfter kill: Int, _ body: () throws -> Result
+) throws -> Result {
+  let application = Mutex<FileDescriptor?>(nil)
+  defer { try? application.withLock { $0 }?.close() }
+  let crash = StepCounter(stoppingAfter: kill)
+  return try DurableSteps.observing(with: { _, path in
+    let wasOpen = try application.withLock { descriptor in
+      if descriptor != nil { return true }
+      if path == file {
+        descriptor = try FileDescriptor.open(store, .readOnly, options: .closeOnExec)
+      }
+      return false
+    }
+    if wasOpen { try crash.pass() }
+  }) { try body() }
+}
+
+/// Whether a crash has left a file or a folder that is not whole.
+func hasUnfinished(below folder: FilePath) throws -> Bool {
+  try FileManager.default.subpathsOfDirectory(atPath: folder.string)
+    .contains { $0.contains(".partial-") }
+}
+
 func copyFile(_ source: FilePath, _ target: FilePath) throws {
   if FileManager.default.fileExists(atPath: target.string) {
     try FileManager.default.removeItem(atPath: target.string)

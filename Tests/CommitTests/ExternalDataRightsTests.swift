@@ -34,6 +34,36 @@ private func setMode(_ mode: Int, _ paths: FilePath...) throws {
     #expect(try mode(backup.externalDataFolder) == 0o755)
   }
 
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `have their rights, too, after a crash at any step`(way: SwapFixture.Way) throws {
+    for step in 1...(try SwapFixture.durableSteps(way)) {
+      let fixture = try SwapFixture(way)
+      let files = StoreFiles(fixture.source)
+      try setMode(0o750, files.supportFolder)
+      try setMode(0o755, files.externalDataFolder)
+      let assembled = try fixture.assemble()
+      let crash = StepCounter(stoppingAfter: step)
+      #expect(throws: SimulatedCrash.self) {
+        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+          _ = try fixture.swap.commit(assembled)
+        }
+      }
+      if case .committed = try fixture.recover() {
+      } else {
+        try fixture.swap.commit(try fixture.assemble())
+      }
+      let made = StoreFiles(
+        way == .beside
+          ? fixture.destination
+          : fixture.folder.appending("Recipes.sqlite.godwit-backup-R1.sqlite"))
+      #expect(try mode(made.supportFolder) == 0o750, "step \(step)")
+      // Beside the source they follow from the store, which everybody in its group may read.
+      #expect(
+        try mode(made.externalDataFolder) == (way == .beside ? 0o750 : 0o755), "step \(step)")
+      #expect(try !hasUnfinished(below: fixture.folder), "step \(step)")
+    }
+  }
+
   @Test func `can be searched by whoever may read the store where there is no other`() throws {
     let scratch = try Scratch()
     let store = scratch.path.appending("a.sqlite")

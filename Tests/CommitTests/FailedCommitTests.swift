@@ -17,7 +17,7 @@ import Testing
   func `leaves nothing beside its store while that is the old one`(way: SwapFixture.Way) throws {
     let steps = try SwapFixture.durableSteps(way)
     #expect(steps > 10)
-    var (takenBack, noted) = (0, 0)
+    var (takenBack, noted, unfinished) = (0, 0, 0)
     for step in 1...steps {
       let fixture = try SwapFixture(way)
       let names = files(below: fixture.folder)
@@ -31,7 +31,15 @@ import Testing
         // External data that is not removed stops nothing: the store is the new one.
         #expect(journal.state == .finished && journal.notes.count == 1, "step \(step)")
         noted += 1
-      } catch is DurabilityError {}
+      } catch is DurabilityError {
+        #expect(try fixture.content() != .new, "step \(step)")
+      } catch let error as UnfinishedCommit {
+        // Whoever hears of the failure alone would take the store for the old one.
+        #expect(try fixture.content() == .new, "step \(step)")
+        let kept = try error.backup.map { try fixture.content(of: $0) }
+        #expect(kept == (way == .beside ? nil : .old), "step \(step)")
+        unfinished += 1
+      }
       // A clone with the content of the log is the store, too, and is dealt with by the next run.
       let isSource =
         try way == .beside
@@ -39,6 +47,7 @@ import Testing
         : FileMark(fixture.source)?.isSameFile(as: source) == true
       if isSource {
         #expect(files(below: fixture.folder) == names, "step \(step)")
+        #expect(try !hasUnfinished(below: fixture.folder), "step \(step)")
         takenBack += 1
       } else {
         #expect(try DurableFile.exists(fixture.run.journal), "step \(step)")
@@ -50,7 +59,7 @@ import Testing
       #expect(try fixture.content() == .new, "step \(step)")
       #expect(files(below: fixture.folder) == fixture.expectedFiles, "step \(step)")
     }
-    #expect(takenBack > 3)
+    #expect(takenBack > 3 && unfinished > 0)
     #expect(noted == (way == .beside ? 0 : 2))
   }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
@@ -65,6 +66,64 @@ import Testing
     try write("added", to: path)
     try fixture.swap.commit(try fixture.assemble())
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
+  }
+
+  /// The added files go first, the journal last: whoever goes on in between has them added again.
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .small])
+  func `has all of its files where it was about to be taken back`(way: SwapFixture.Way) throws {
+    var committed = 0
+    for step in 1... {
+      let fixture = try SwapFixture(way)
+      let before = files(below: fixture.folder)
+      let assembled = try fixture.assemble()
+      let result = Result {
+        try opening(
+          fixture.source, whileAdding: external(fixture, SwapFixture.added), killedAfter: step
+        ) { try fixture.swap.commit(assembled) }
+      }
+      guard case .failure(let error) = result, error is SimulatedCrash else {
+        #expect(throws: CommitError.storeInUse(store: fixture.source)) { _ = try result.get() }
+        #expect(files(below: fixture.folder) == before)
+        break
+      }
+      if case .committed = try fixture.recover() {
+        committed += 1
+        #expect(try fixture.content() == .new, "step \(step)")
+        #expect(files(below: fixture.folder) == fixture.expectedFiles, "step \(step)")
+      } else {
+        #expect(try fixture.content() == .old, "step \(step)")
+        #expect(files(below: fixture.folder) == before, "step \(step)")
+      }
+      #expect(try !hasUnfinished(below: fixture.folder), "step \(step)")
+    }
+    #expect(committed > 3)
+  }
+
+  @Test func `removes nothing that a copy of the store may refer to, which came since`() throws {
+    let fixture = try SwapFixture.interrupted(.settled)
+    let other = fixture.folder.appending("Recipes.bak")
+    try copyFile(fixture.source, other)
+    guard case .committed(let journal) = try fixture.recover() else {
+      Issue.record("not finished")
+      return
+    }
+    #expect(journal.notes.count == 1 && journal.notes[0].contains(other.string))
+    #expect(try FileMark(external(fixture, SwapFixture.obsolete)) != nil)
+  }
+
+  @Test func `gives the new store the attributes that the source has by now`() throws {
+    let fixture = try SwapFixture.interrupted(.settled)
+    let value = Array("by now".utf8)
+    // Not every file system has attributes.
+    guard setxattr(fixture.source.string, "user.godwit", value, value.count, 0) == 0 else { return }
+    guard case .committed = try fixture.recover() else {
+      Issue.record("not finished")
+      return
+    }
+    #expect(try fixture.content() == .new)
+    var found = [UInt8](repeating: 0, count: 16)
+    let count = getxattr(fixture.source.string, "user.godwit", &found, found.count)
+    #expect(Array(found.prefix(max(0, count))) == value)
   }
 
   @Test func `uses no other clone of the source than the one that was read`() throws {

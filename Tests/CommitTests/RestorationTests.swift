@@ -233,6 +233,79 @@ private final class Crash: Sendable {
     #expect(try fixture.storeContents() == fixture.before)
   }
 
+  @Test(arguments: ways)
+  func `has all of its files where the rollback was about to be taken back`(
+    way: SwapFixture.Way
+  ) throws {
+    var committed = 0
+    for step in 1... {
+      let fixture = try RestorationFixture(way)
+      let store = fixture.store
+      let result = Result {
+        try opening(
+          store.store, whileAdding: store.externalDataFolder.appending(SwapFixture.obsolete),
+          killedAfter: step
+        ) { try fixture.restore() }
+      }
+      guard case .failure(let error) = result, error is SimulatedCrash else {
+        #expect(throws: CommitError.storeInUse(store: store.store)) { _ = try result.get() }
+        break
+      }
+      if case .committed = try fixture.recover() {
+        committed += 1
+        #expect(try fixture.storeContents() == fixture.before, "step \(step)")
+      } else {
+        #expect(
+          try RestorationFixture.contents(fixture.swap.folder) == fixture.after, "step \(step)")
+      }
+    }
+    #expect(committed > 3)
+  }
+
+  /// A rollback that was cut off before the file was there, or after.
+  @Test(arguments: ways, [false, true])
+  func `is not put back without a file that it has lost since, and no copy of that goes`(
+    way: SwapFixture.Way, isAdded: Bool
+  ) throws {
+    let fixture = try RestorationFixture(way)
+    let added = fixture.store.externalDataFolder.appending(SwapFixture.obsolete)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        if step == .renamed, isAdded ? path == added : path.lastComponent?.string == "journal.json"
+        {
+          throw SimulatedCrash()
+        }
+      }) { try fixture.restore() }
+    }
+    try DurableFile.remove(fixture.backup.externalDataFolder.appending(SwapFixture.obsolete))
+    let recovery = try fixture.recover()
+    if isAdded {
+      guard case .committed = recovery else {
+        Issue.record("not finished")
+        return
+      }
+      #expect(try fixture.storeContents() == fixture.before)
+    } else {
+      #expect(recovery == .takenBack)
+      #expect(try fixture.swap.content() == .new)
+    }
+  }
+
+  @Test func `leaves the only copy of a file where it is taken back`() throws {
+    let fixture = try RestorationFixture(.settled)
+    let added = fixture.store.externalDataFolder.appending(SwapFixture.obsolete)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        if step == .renamed, path == added { throw SimulatedCrash() }
+      }) { try fixture.restore() }
+    }
+    try DurableFile.remove(fixture.backup.externalDataFolder.appending(SwapFixture.obsolete))
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    try DurableFile.remove(FilePath(journal.assembled))
+    #expect(try fixture.recover() == .takenBack)
+    #expect(try FileMark(added) != nil)
+  }
+
   @Test func `is not forgotten while the volume of its store is away`() throws {
     let fixture = try RestorationFixture(.settled)
     let journal = try fixture.restore()

@@ -64,6 +64,21 @@ import Testing
   }
 
   @Test(arguments: [
+    (Errno.ioError, MigrationResult.Ending.inputOutput), (.noSpace, .resumable),
+  ])
+  func `says of a commit that failed in the middle what became of the store`(
+    errno: Errno, ending: MigrationResult.Ending
+  ) {
+    let error = DurabilityError.failed(call: "fsync", path: "/a", errno)
+    let judgement = RetryPolicy.judgement(
+      of: UnfinishedCommit(store: "/a/store.sqlite", backup: "/a/backup.sqlite", error: error))
+    #expect(judgement.ending == ending)
+    let message = judgement.reasons.first?.message ?? ""
+    #expect(message.hasPrefix("\(error)"))
+    #expect(message.contains("/a/store.sqlite") && message.contains("/a/backup.sqlite"))
+  }
+
+  @Test(arguments: [
     DurabilityError.failed(call: "write", path: "/a", .noSpace) as any Error,
     DurabilityError.failed(call: "open", path: "/a", .permissionDenied),
     DurabilityError.failed(call: "fchmod", path: "/a", .notPermitted),

@@ -172,6 +172,88 @@ import Testing
     #expect(try Godwit.run(words).status == 73)
     #expect(try Mark(output) == mark)
   }
+
+  enum Change: CaseIterable { case none, destination, source }
+
+  /// A run that was killed in its commit, which the next one brings to its end.
+  private func killed(_ kind: Kind) throws -> (folder: PipelineFolder, words: [String]) {
+    for step in 4..<200 {
+      let folder = try folder()
+      let words = try words(kind, folder)
+      guard try Godwit.run(words, killAfter: step).status == -SIGKILL else { break }
+      if FileManager.default.fileExists(
+        atPath: folder.path("stores/b.sqlite.godwit/journal.json"))
+      {
+        return (folder, words)
+      }
+    }
+    throw KillError()
+  }
+
+  @Test(arguments: Kind.allCases, Change.allCases)
+  func `of a run that was killed is the next one's where that asks for the same`(
+    kind: Kind, change: Change
+  ) throws {
+    let (folder, first) = try killed(kind)
+    if change == .source {
+      let source = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+      try source.execute("UPDATE ZORDER SET ZAMOUNT = 6 WHERE Z_PK = 2")
+      try source.close()
+    }
+    let words = change == .destination ? first.map { $0 == "V3" ? "V2" : $0 } : first
+    let isSame = change != .source && words == first
+    let next = try Godwit.run(words)
+    #expect(next.status == (isSame ? 0 : 73), "\(next.messages)")
+    #expect(next.summary["verdict"] as? String == (isSame ? "migrated" : "failed"))
+    let notes = (next.summary["notes"] as? [String] ?? []).joined(separator: "\n")
+    #expect(notes.contains("The commit of an earlier run was finished."))
+    #expect(notes.contains("and wrote \(folder.path("stores/b.sqlite")).") == !isSame, "\(notes)")
+    let mark = try Mark(folder.path("stores/b.sqlite"))
+    // Whoever asks once more is told the same.
+    #expect(try Godwit.run(words).status == next.status)
+    #expect(try Mark(folder.path("stores/b.sqlite")) == mark)
+  }
+}
+
+/// No step was met after which a commit is under way.
+private struct KillError: Error {}
+
+@Suite struct `An output beside a store` {
+  @Test func `is not taken for that of another destination by a pipeline`() throws {
+    for step in 14..<140 {
+      let folder = try PipelineFolder("notes-progressive")
+      let model = try FixtureModels.model(at: folder.path("Notes.xcdatamodeld/Notes.xcdatamodel"))
+      try StoreGenerator(model, options: StoreOptions(seed: 1, rows: 20))
+        .write(to: folder.path("stores/a.sqlite"))
+      func set(_ version: String) throws {
+        try """
+        stores: { roots: stores, include: a.sqlite }
+        models: Notes.xcdatamodeld
+        workers: 1
+        commit: { beside: -new }
+        destination: \(version)
+
+        """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+      }
+      try set("Notes 4")
+      guard try Godwit.run(folder, killAfter: step).status == -SIGKILL else { break }
+      let stores = folder.path("state/stores")
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: stores)) ?? []
+      guard
+        names.contains(where: {
+          FileManager.default.fileExists(atPath: "\(stores)/\($0)/journal.json")
+        })
+      else { continue }
+      try set("Notes 3")
+      for _ in 1...2 {
+        let run = try Godwit.run(folder)
+        #expect(run.status == 3 && run.counts == "1 found, 1 failed", "\(run.messages)")
+        #expect(run.reason(of: "a") == "output")
+      }
+      return
+    }
+    throw KillError()
+  }
 }
 
 @Suite struct `A result that nobody can read` {

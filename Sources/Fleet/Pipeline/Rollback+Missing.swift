@@ -145,6 +145,7 @@ extension Rollback {
   ///   the backup is not as it was.
   func finishWhole(_ task: RestoreTask, _ known: LedgerBackup) throws -> End? {
     let (backup, store, directory) = (task.backupFiles, task.storeFiles, directory(of: task))
+    try DurableFile.removeUnfinished([store.externalDataFolder, store.supportFolder])
     do {
       let found = try StoreSwap.recoverRestoration(
         of: backup, to: store.store, run: directory,

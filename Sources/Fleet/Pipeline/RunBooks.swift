@@ -174,7 +174,8 @@ struct Books: StoreBooks {
 
   func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws {
     try await ledger.record(
-      .init(result, of: store, run: run, settings), PipelineLedger.Detail(result))
+      .init(result, of: store, run: run, result.isOfEarlierCommit ? "" : settings),
+      PipelineLedger.Detail(result))
   }
 
   func add(_ result: MigrationResult, _ facts: StoreFacts) {
