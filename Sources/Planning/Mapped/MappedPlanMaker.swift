@@ -77,7 +77,7 @@ struct MappedPlanMaker {
     plan.fingerprint = try maker.fingerprint(of: plan)
     // Two plans that differ in nothing else are one: whoever resumes takes the time of the earlier.
     if readsClock {
-      plan.mapped?.runDate = request.runDate ?? Date().timeIntervalSinceReferenceDate
+      plan.mapped?.runDate = Date().timeIntervalSinceReferenceDate
     }
     return plan
   }
