@@ -29,21 +29,26 @@ extension StoreAttempt {
   /// Compares the plan with the one in the run directory: the same, and its checkpoints count;
   /// another, and they are discarded.
   ///
-  /// - Returns: True when work of an earlier run counts.
-  mutating func takeUp(_ plan: MigrationPlan, _ folder: RunFolder) throws -> Bool {
+  /// - Returns: The plan to go by, and whether work of an earlier run counts.
+  mutating func takeUp(_ plan: MigrationPlan, _ folder: RunFolder) throws -> (
+    plan: MigrationPlan, isResumed: Bool
+  ) {
     if directory.memory != nil {
       try directory.discardDerived()
-      return false
+      return (plan, false)
     }
     let file = PlanFile(directory)
     do {
       if let earlier = try file.read() {
         if earlier.formatVersion == plan.formatVersion, earlier.fingerprint == plan.fingerprint {
+          var plan = plan
+          // The rows of its checkpoints have its time.
+          if let runDate = earlier.mapped?.runDate { plan.mapped?.runDate = runDate }
           // Workers read the file: what stands in it must be this plan to the last byte.
           try file.write(plan)
           // Made of checkpoints alone, and without a digest of their own.
           try directory.discardDerived()
-          return true
+          return (plan, true)
         }
         discarded(
           "The store, a model or an option has changed since an earlier run; its work "
@@ -55,7 +60,7 @@ extension StoreAttempt {
     for stage in Stage.allCases { try folder.discard(stage) }
     try directory.discardDerived()
     try file.write(plan)
-    return false
+    return (plan, false)
   }
 
   private mutating func discarded(_ text: String) {

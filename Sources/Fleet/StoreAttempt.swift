@@ -208,11 +208,6 @@ struct StoreAttempt {
 
   /// Reads the store as it is now, and says what is to be done with it.
   private mutating func look() async throws -> PlanOutcome {
-    var request = request
-    // Checkpoints of an earlier run have its time in their rows.
-    if !request.mappings.isEmpty, directory.memory == nil {
-      request.runDate = (try? PlanFile(directory).read())?.mapped?.runDate
-    }
     watch = try await onOwnThread { [request] in SourceWatch(request.store) }
     let outcome = try await onOwnThread { [opened, watch, request] in
       try Planner().plan(request, identity: watch?.identity) { opened?.source = $0 }

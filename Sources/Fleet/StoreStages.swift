@@ -11,13 +11,13 @@ import SystemPackage
 
 // From the plan to the published store.
 extension StoreAttempt {
-  mutating func migrate(_ plan: MigrationPlan, _ folder: RunFolder) async throws {
+  mutating func migrate(_ planned: MigrationPlan, _ folder: RunFolder) async throws {
     let needed = DiskSpace.needed(
-      of: StoreFiles(request.store), plan.sourceIdentity, isInPlace: request.output == nil)
-    result.take(plan, diskBytes: needed)
-    ledger.add(plan.acceptedDamage)
-    result.sourceIdentity = plan.sourceIdentity.name
-    let isResumed = try takeUp(plan, folder)
+      of: StoreFiles(request.store), planned.sourceIdentity, isInPlace: request.output == nil)
+    result.take(planned, diskBytes: needed)
+    ledger.add(planned.acceptedDamage)
+    result.sourceIdentity = planned.sourceIdentity.name
+    let (plan, isResumed) = try takeUp(planned, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
     let name = try folder.name(
       now: Date().timeIntervalSince1970,

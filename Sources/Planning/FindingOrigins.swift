@@ -74,11 +74,21 @@ package struct FindingOrigins: Sendable {
   private func places(of finding: StoreFinding) -> Set<Place> {
     guard let text = finding.entity else { return [Place(entity: "", property: finding.property)] }
     let entity = EntityName(text)
+    let places = places(of: finding.property, in: entity)
+    // Pairs may come from either side, whichever of the two is new.
+    guard let property = finding.property,
+      let relationship = destination.property(property, of: entity)?.property.relationship,
+      let inverse = destination.inverse(of: relationship)
+    else { return places }
+    return places.union(self.places(of: inverse.relationship.name, in: inverse.entity))
+  }
+
+  private func places(of property: String?, in entity: EntityName) -> Set<Place> {
     var places: Set<Place> = []
     for name in destination.contains(entity) ? destination.subtree(of: entity) : [entity] {
       for old in sources[name] ?? [] where source.contains(old) {
         let lineage = source.ancestors(andSelf: old)
-        guard let property = finding.property else {
+        guard let property else {
           places.formUnion(lineage.map { Place(entity: $0.rawValue, property: nil) })
           continue
         }

@@ -58,8 +58,6 @@ package struct MigrationRequest: Sendable {
   package var isOfUnknownVersion = false
   /// What the UUID of a mapping model's destination follows from; nil for the plan's fingerprint.
   package var identitySeed: String?
-  /// What `now()` yields, in seconds since 2001-01-01 UTC; nil for the moment of planning.
-  package var runDate: Double?
   /// What is done about rows that the destination's validation refuses.
   package var invalid = InvalidPolicy.fail
   /// The entity migration policies that mapping models may name.

@@ -104,11 +104,15 @@ struct PlanMaker {
     return max(1, min(request.shardBytes, max(MigrationRequest.leastShardBytes, all / 16)))
   }
 
+  /// - Parameter entity: `Z_ENT` of the rows that count; nil for all rows of the table.
   func shards(
     _ subject: Shard.Subject, table: String, key: String, keys: ClosedRange<Int64>?, rows: Int64,
-    bytes: Int64
+    bytes: Int64, entity: Int64? = nil
   ) throws -> [Shard] {
     let column = quoted(key)
+    let condition = entity.map { " AND Z_ENT = \($0)" } ?? ""
+    // Each search goes on behind the one before: together they walk the table once.
+    var last = (place: Int64(0), key: keys?.lowerBound ?? .min)
     let plan = try ShardPlan(
       keys: keys, rows: rows, bytes: bytes, budgetBytes: shardBytes
     ) { place in
@@ -116,12 +120,13 @@ struct PlanMaker {
         """
         SELECT \(column)
           FROM \(quoted(table))
-         WHERE \(column) IS NOT NULL
+         WHERE \(column) > ?1\(condition)
          ORDER BY \(column)
-         LIMIT 1 OFFSET ?1
-        """, [.integer(place)]
+         LIMIT 1 OFFSET ?2
+        """, [.integer(last.key), .integer(place - last.place - 1)]
       ).first
       guard case .integer(let found)? = row?.first else { return nil }
+      last = (place, found)
       return found
     }
     let each = plan.ranges.isEmpty ? 0 : bytes / Int64(plan.ranges.count)

@@ -14,8 +14,8 @@ package struct ShardPlan: Sendable, Equatable {
   ///   - rows: Number of rows in the range.
   ///   - bytes: Row bytes in the range; an estimate.
   ///   - budgetBytes: Row bytes that a shard should hold; at least 1.
-  ///   - boundary: The key of the row with a given place in key order. Asked only where keys are
-  ///     sparse, so that equal ranges would hold unequal numbers of rows.
+  ///   - boundary: The key of the row with a given place in key order, from 0. Asked only where keys are
+  ///     sparse, so that equal ranges would hold unequal numbers of rows, and for places that ascend.
   package init(
     keys: ClosedRange<Int64>?, rows: Int64, bytes: Int64, budgetBytes: Int64,
     boundary: (Int64) throws -> Int64?
@@ -46,7 +46,7 @@ package struct ShardPlan: Sendable, Equatable {
       } else {
         break
       }
-      if let last = starts.last, start > last { starts.append(start) }
+      if let last = starts.last, start > last, start <= keys.upperBound { starts.append(start) }
     }
     ranges = starts.indices.map { index in
       let end = index + 1 < starts.count ? starts[index + 1] - 1 : keys.upperBound

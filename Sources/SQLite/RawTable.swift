@@ -88,7 +88,7 @@ extension RawTable {
     _ descriptor: Int32, _ keys: ClosedRange<Int64>,
     _ visit: (UnsafeMutablePointer<RawValue>) throws -> Void
   ) throws {
-    guard let scan = TreeScan(descriptor: descriptor, root: root, keys: keys) else {
+    guard let scan = TreeScan(descriptor: descriptor, root: root, keys: keys, columns: count) else {
       throw TreeScan.NotUnderstood()
     }
     try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: max(1, width)) {

@@ -240,6 +240,22 @@ extension RecordFormat {
     return (place, start + Int(truncatingIfNeeded: header), end)
   }
 
+  /// Bytes of a record up to the end of its first `count` values; nil where its beginning does not tell.
+  static func size(ofFirst count: Int, beginning: UnsafeRawBufferPointer) -> Int? {
+    guard let (types, headerEnd, end) = parts(of: beginning) else { return nil }
+    var (place, number) = (types, 0)
+    var size = UInt64(truncatingIfNeeded: beginning.count - (end - headerEnd))
+    while number < count, place < headerEnd {
+      guard let type = Varint.read(&place, end: headerEnd) else { return nil }
+      // No sum of it passes 64 bits, whatever the types say.
+      size = min(
+        1 << 40,
+        size &+ (type < 12 ? UInt64(truncatingIfNeeded: fixedSize(of: type)) : (type &- 12) &>> 1))
+      number &+= 1
+    }
+    return Int(truncatingIfNeeded: size)
+  }
+
   /// Gives the first `count` values of a record with their numbers, NULL for those that it does not
   /// have.
   @inlinable @inline(__always)

@@ -43,12 +43,23 @@ public final class TreeScan {
     var highest: Int64
   }
 
+  /// A leaf, or what of it comes next.
+  private struct Leaf {
+    var number: UInt32
+    var page: UnsafeRawPointer
+    /// The highest key that it may hold.
+    var highest: Int64
+    /// The cell that comes next.
+    var next = 0
+    /// Bytes of the cells before.
+    var bytesUsed = 0
+  }
+
   /// SQLite's own bound: `BTCURSOR_MAX_DEPTH`.
   static let mostLevels = 20
 
   private let kind: Kind
   private let pages: PageReader
-  private let overflowPages: PageReader
   private let cellFormat: CellFormat
   private let root: UInt32
   private let keys: ClosedRange<Int64>
@@ -66,29 +77,32 @@ public final class TreeScan {
   private let cells: UnsafeMutablePointer<Cell>
   private let extents: CellExtents
   private let mostCells: Int
-  @exclusivity(unchecked) private var overflow = RawBuffer(capacity: 16)
-  /// The cells in this leaf that lie in ``overflow``, with their places there.
-  @exclusivity(unchecked) private var spilled: [(cell: Int, place: Int)] = []
+  private let overflow: OverflowRecords
+  /// The leaf in hand, where not all of it has been given.
+  @exclusivity(unchecked) private var rest: Leaf?
 
-  /// The rows of the leaf in hand whose keys were asked for.
+  /// The rows of the leaf in hand whose keys were asked for. Of large ones so many as come at a time.
   @exclusivity(unchecked) public private(set) var rows: UnsafeBufferPointer<Cell>
 
   /// - Parameters:
   ///   - descriptor: The database file, open for reading as long as this lives.
   ///   - root: The root page.
   ///   - keys: The rows of a table that are asked for.
+  ///   - columns: How many values of each record are asked for, from its first. Of pages of a record's
+  ///     own no more are read, but for a ledger.
   ///   - ledger: Learns of all pages; for a scan of all rows.
   /// - Returns: nil when the file's header says what only SQLite should read.
   public init?(
     _ kind: Kind = .table, descriptor: Int32, root: UInt32,
-    keys: ClosedRange<Int64> = .min ... .max, ledger: PageLedger? = nil
+    keys: ClosedRange<Int64> = .min ... .max, columns: Int = .max, ledger: PageLedger? = nil
   ) {
     guard let file = RawFile(descriptor: descriptor), root > 0 else { return nil }
     let header = file.header
     self.kind = kind
     pages = PageReader(descriptor: descriptor, pageSize: header.pageSize, lastPage: file.lastPage)
-    overflowPages = PageReader(
-      descriptor: descriptor, pageSize: header.pageSize, lastPage: file.lastPage)
+    overflow = OverflowRecords(
+      PageReader(descriptor: descriptor, pageSize: header.pageSize, lastPage: file.lastPage),
+      usable: header.usableBytes, columns: ledger == nil ? columns : .max)
     cellFormat = CellFormat(kind, usable: header.usableBytes, fileSize: Int(file.size))
     self.root = root
     self.keys = keys
@@ -121,13 +135,16 @@ extension TreeScan {
   public func nextLeaf() throws -> Bool {
     do {
       while !isAtEnd {
-        if isDividerDue {
+        if let leaf = rest {
+          try read(leaf)
+        } else if isDividerDue {
           try readDivider()
           return true
+        } else {
+          guard let leaf = try nextPage() else { break }
+          try read(leaf)
+          try rise()
         }
-        guard let (number, leaf, highest) = try nextPage() else { break }
-        try read(leaf, number, highest)
-        try rise()
         if !rows.isEmpty { return true }
       }
     } catch is PageReader.Unreadable {
@@ -147,8 +164,7 @@ extension TreeScan {
     isDividerDue = kind == .index && !levels.isEmpty
   }
 
-  /// The next leaf, and the highest key that it may hold.
-  private func nextPage() throws -> (UInt32, UnsafeRawPointer, Int64)? {
+  private func nextPage() throws -> Leaf? {
     var (number, highest) = (root, Int64.max)
     if isBegun {
       guard !levels.isEmpty else { return nil }
@@ -164,7 +180,7 @@ extension TreeScan {
           throw NotUnderstood()
         }
         leafDepth = levels.count
-        return (number, page, highest)
+        return Leaf(number: number, page: page, highest: highest)
       case cellFormat.interiorType:
         try enter(page, number, highest)
         (number, highest) = try nextChild()
@@ -267,12 +283,10 @@ extension TreeScan {
     guard let level = levels.last else { throw NotUnderstood() }
     let (offset, bytes) = try interiorCell(level.next - 1, of: level)
     let entry = try cellFormat.entry(of: bytes, at: offset + 4)
-    overflow.removeAll()
+    overflow.begin()
     cells[0] = Cell(key: 0, start: bytes + entry.start, count: entry.count)
-    if entry.local != entry.count {
-      try assemble(bytes + entry.start, entry.local, entry.count, page: level.number)
-      cells[0].start = UnsafeRawPointer(overflow.base)
-    }
+    if entry.local != entry.count { try assemble(0, entry.local, page: level.number) }
+    overflow.settle { cells[$0].start = $1 }
     rows = UnsafeBufferPointer(start: cells, count: 1)
   }
 
@@ -283,7 +297,8 @@ extension TreeScan {
 }
 
 extension TreeScan {
-  private func read(_ page: UnsafeRawPointer, _ number: UInt32, _ highest: Int64) throws {
+  private func read(_ leaf: Leaf) throws {
+    let (page, number) = (leaf.page, leaf.number)
     let head = start(of: number)
     let count = be16(head + 3, of: page)
     let cellStart = head + 8 + 2 * count
@@ -293,13 +308,13 @@ extension TreeScan {
     let isTable = kind == .table
     let isChecked = ledger != nil
     let (format, cells, extents) = (cellFormat, cells, extents)
-    var (found, bytesUsed) = (0, cellStart)
+    var (found, bytesUsed) = (0, cellStart + leaf.bytesUsed)
     var last = lastKey ?? .min
     var isFirst = lastKey == nil
-    overflow.removeAll()
-    if !spilled.isEmpty { spilled.removeAll(keepingCapacity: true) }
-    if isChecked { extents.begin() }
-    for cell in 0..<count {
+    overflow.begin()
+    rest = nil
+    if isChecked, leaf.next == 0 { extents.begin() }
+    for cell in leaf.next..<count {
       let offset = be16(head + 8 + 2 * cell, of: page)
       guard offset >= cellStart, offset < format.usable else { throw NotUnderstood() }
       let entry =
@@ -316,42 +331,33 @@ extension TreeScan {
         }
       }
       cells[found] = Cell(key: entry.key, start: page + entry.start, count: entry.count)
-      if entry.local != entry.count {
-        spilled.append((found, overflow.count))
-        try assemble(page + entry.start, entry.local, entry.count, page: number)
-      }
       found &+= 1
+      guard entry.local != entry.count else { continue }
+      try assemble(found &- 1, entry.local, page: number)
+      if overflow.isFull, cell &+ 1 < count {
+        rest = leaf
+        rest?.next = cell &+ 1
+        rest?.bytesUsed = bytesUsed &- cellStart
+        break
+      }
     }
     // Cells that share bytes take more than there are.
     guard bytesUsed <= format.usable else { throw NotUnderstood() }
     if isTable, count > 0 {
       lastKey = last
-      guard last <= highest else { throw NotUnderstood() }
+      guard last <= leaf.highest else { throw NotUnderstood() }
     }
-    if isChecked {
+    if isChecked, rest == nil {
       try extents.check(page, head: head, cellsFrom: cellStart, usable: format.usable)
     }
-    for (cell, place) in spilled { cells[cell].start = UnsafeRawPointer(overflow.base + place) }
+    overflow.settle { cells[$0].start = $1 }
     rows = UnsafeBufferPointer(start: cells, count: found)
   }
 
-  /// Puts a record together whose end lies on pages of its own.
-  private func assemble(
-    _ start: UnsafeRawPointer, _ local: Int, _ size: Int, page: UInt32
-  ) throws {
-    overflow.append(UnsafeRawBufferPointer(start: start, count: local))
-    var next = UInt32(bigEndian: (start + local).loadUnaligned(as: UInt32.self))
-    var left = size - local
-    var before = page
-    while left > 0 {
-      let bytes = try overflowPages.page(next)
-      try visit(next, role: before == page ? .firstOverflow : .laterOverflow, parent: before)
-      before = next
-      next = UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))
-      let part = min(left, cellFormat.usable - 4)
-      overflow.append(UnsafeRawBufferPointer(start: bytes + 4, count: part))
-      left -= part
+  /// Puts the record of a cell together whose end lies on pages of its own.
+  private func assemble(_ cell: Int, _ local: Int, page: UInt32) throws {
+    cells[cell].count = try overflow.add(cell: cell, cells[cell].start, local, cells[cell].count) {
+      try visit($0, role: $1 == nil ? .firstOverflow : .laterOverflow, parent: $1 ?? page)
     }
-    guard next == 0 else { throw NotUnderstood() }
   }
 }

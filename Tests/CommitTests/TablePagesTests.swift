@@ -62,6 +62,17 @@ private struct Draw {
     try table.expectWritable()
   }
 
+  /// More than may wait for the thread that writes, each by itself.
+  @Test func `hold rows that are larger than what may wait`() throws {
+    let table = try PageTable(columns: "B BLOB")
+    let sizes = [1, 17 << 20, 3, 16 << 20, (16 << 20) + 1, 1 << 20, 1]
+    try table.fill(
+      sizes.enumerated().map { number, size in
+        (Int64(number + 1), [.blob(Array(repeating: UInt8(number), count: size))])
+      })
+    try table.expectAlike()
+  }
+
   @Test func `hold index entries at every threshold`() throws {
     // 1002 bytes are the most of an entry that stay on its page.
     let table = try PageTable(

@@ -31,11 +31,16 @@ import Testing
             properties: [
               attribute("text"), relationship("folder", "Tag"),
               relationship("tags", "Tag", inverse: "notes", isToMany: true),
+              relationship("links", "Tag", inverse: "linked", isToMany: true),
+              relationship("parts", "Tag", isToMany: true), relationship("whole", "Tag"),
             ]),
           EntityDescription(name: "Draft", superentity: "Note"),
           EntityDescription(
             name: "Tag",
-            properties: [relationship("notes", "Note", inverse: "tags", isToMany: true)]),
+            properties: [
+              relationship("notes", "Note", inverse: "tags", isToMany: true),
+              relationship("linked", "Note", inverse: "links", isToMany: true),
+            ]),
         ])),
       destination: try EntityHierarchy(
         ManagedObjectModel(entities: [
@@ -45,12 +50,18 @@ import Testing
               attribute("body", id: "text"), attribute("new"),
               relationship("place", "Tag", id: "folder"),
               relationship("tags", "Tag", inverse: "pages", isToMany: true),
+              relationship("links", "Tag", inverse: "referrers", isToMany: true),
+              relationship("parts", "Tag", inverse: "partOf", isToMany: true),
+              relationship("wholes", "Tag", inverse: "whole", isToMany: true, id: "whole"),
             ]),
           EntityDescription(name: "Draft", superentity: "Page"),
           EntityDescription(
             name: "Tag",
             properties: [
-              relationship("pages", "Page", inverse: "tags", isToMany: true, id: "notes")
+              relationship("pages", "Page", inverse: "tags", isToMany: true, id: "notes"),
+              relationship("referrers", "Page", inverse: "links", isToMany: true),
+              relationship("partOf", "Page", inverse: "parts"),
+              relationship("whole", "Page", inverse: "wholes", isToMany: true),
             ]),
         ])), mapped: nil)
   }
@@ -68,6 +79,13 @@ import Testing
     (finding(.unique, "Page", "body, place", 1), finding(.unique, "Note", "text, folder", 1), 0),
     // Pairs, told of the other side.
     (finding(.dangling, "Tag", "pages", 1), finding(.dangling, "Note", "tags", 1), 0),
+    // Pairs of a relationship that is new, or was renamed without an identifier, are its inverse's.
+    (finding(.dangling, "Tag", "referrers", 2), finding(.dangling, "Note", "links", 2), 0),
+    (finding(.dangling, "Tag", "referrers", 2), finding(.dangling, "Tag", "linked", 2), 0),
+    (finding(.dangling, "Page", "links", 2), finding(.dangling, "Tag", "linked", 2), 0),
+    (finding(.targetEntity, "Tag", "partOf", 1), finding(.targetEntity, "Note", "parts", 1), 0),
+    (finding(.targetEntity, "Tag", "whole", 1), finding(.targetEntity, "Draft", "whole", 1), 0),
+    (finding(.dangling, "Tag", "referrers", 2), finding(.dangling, "Note", "parts", 2), 2),
     // More rows than before.
     (finding(.dangling, "Page", "place", 5), finding(.dangling, "Note", "folder", 3), 2),
     // Of another kind, property or entity.

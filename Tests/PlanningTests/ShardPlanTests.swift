@@ -51,6 +51,13 @@ import Testing
     #expect(plan.ranges == [1...1, 2...2, 3...999_999_999, 1_000_000_000...1_000_000_000])
   }
 
+  @Test func `begins no shard behind the last key`() {
+    let plan = ShardPlan(
+      keys: 1...1_000, rows: 4, bytes: 400, budgetBytes: 100,
+      boundary: { [1, 1_000, 1_001, .max][Int($0)] })
+    #expect(plan.ranges == [1...999, 1_000...1_000])
+  }
+
   @Test func `has no shard for a table without rows`() {
     #expect(
       ShardPlan(keys: nil, rows: 0, bytes: 0, budgetBytes: 1, boundary: { _ in nil }).ranges == [])

@@ -64,28 +64,29 @@ private struct DrawnTable {
   }
 
   /// - Throws: `TreeScan.NotUnderstood`.
-  func scanned(_ range: ClosedRange<Int64>) throws -> [[SQLiteValue]] {
+  func scanned(_ range: ClosedRange<Int64>, columns: Int = 4) throws -> [[SQLiteValue]] {
     let file = try #require(FileHandle(forReadingAtPath: path))
     let scan = try #require(
-      TreeScan(descriptor: file.fileDescriptor, root: root, keys: range))
+      TreeScan(descriptor: file.fileDescriptor, root: root, keys: range, columns: columns))
     let places: [Int32] = [1, -1, 2, 3]
     let row = UnsafeMutablePointer<RawValue>.allocate(capacity: 4)
     defer { row.deallocate() }
     row.initialize(repeating: .null, count: 4)
     var rows: [[SQLiteValue]] = []
     while try scan.nextLeaf() {
-      for cell in scan.rows { rows.append(try Self.values(cell, places, row)) }
+      for cell in scan.rows { rows.append(try Self.values(cell, places, row, columns)) }
     }
     return rows
   }
 
   private static func values(
-    _ cell: TreeScan.Cell, _ places: [Int32], _ row: UnsafeMutablePointer<RawValue>
+    _ cell: TreeScan.Cell, _ places: [Int32], _ row: UnsafeMutablePointer<RawValue>,
+    _ columns: Int = 4
   ) throws -> [SQLiteValue] {
     for place in 0..<4 { row[place] = .null }
-    guard RecordFormat.scatter(record: cell.record, into: row, places: places, count: 4) else {
-      throw TreeScan.NotUnderstood()
-    }
+    guard
+      RecordFormat.scatter(record: cell.record, into: row, places: places, count: columns)
+    else { throw TreeScan.NotUnderstood() }
     row[0] = .integer(cell.key)
     return (0..<4).map { SQLiteValue(row[$0]) }
   }
@@ -145,6 +146,89 @@ private func damaged(_ sound: Data, _ generator: inout SeededGenerator) -> Data 
         }
       }
     }
+  }
+
+  @Test(arguments: 0..<shapes.count, 0...4)
+  func `gives the first values of rows, as many as are asked for`(shape: Int, columns: Int) throws {
+    let (pageSize, autoVacuum) = Self.shapes[shape]
+    let table = try DrawnTable(
+      pageSize: pageSize, autoVacuum: autoVacuum, keys: .dense, rows: 200, seed: 21)
+    let wanted = try table.stepped(.min ... .max).map { row in
+      // `a`, the key, `b` and `c` in the record; the key is known without it.
+      zip(row, [0, 1, 3, 4]).map { $1 <= columns ? $0 : .null }
+    }
+    #expect(try table.scanned(.min ... .max, columns: columns) == wanted)
+  }
+
+  /// 1 MiB of them is given at a time.
+  @Test func `gives large rows of one leaf in parts`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("t.sqlite")
+    let connection = try Connection(path: path, mode: .create)
+    try connection.execute(
+      """
+      CREATE TABLE t (k INTEGER PRIMARY KEY, a);
+      INSERT INTO t VALUES
+        (1, zeroblob(700000)), (2, 'x'), (3, zeroblob(700000)), (4, zeroblob(3000000)), (5, 'y'),
+        (6, zeroblob(700000))
+      """)
+    let root = UInt32(
+      try connection.rows("SELECT rootpage FROM sqlite_master")[0][0].integer ?? 0)
+    try connection.close()
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    let cases: [(ClosedRange<Int64>, [[Int64]])] = [
+      (.min ... .max, [[1, 2, 3], [4], [5, 6]]), (2...4, [[2, 3, 4]]), (4...5, [[4], [5]]),
+    ]
+    for (keys, parts) in cases {
+      let scan = try #require(TreeScan(descriptor: file.fileDescriptor, root: root, keys: keys))
+      var found: [[Int64]] = []
+      while try scan.nextLeaf() { found.append(scan.rows.map(\.key)) }
+      #expect(found == parts)
+    }
+    let keys = try #require(TreeScan(descriptor: file.fileDescriptor, root: root, columns: 1))
+    #expect(try keys.nextLeaf())
+    #expect(keys.rows.map(\.key) == Array(1...6), "Nothing large is asked for.")
+  }
+
+  /// The rest is not looked at: SQLite does not, either.
+  @Test(arguments: [
+    (1, 146 + 508),  // the page of its own on which its types end
+    (40, 402 + 40 * 40),
+  ])
+  func `reads a record's pages as far as it is asked for`(columns: Int, size: Int) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("t.sqlite")
+    let connection = try Connection(path: path, mode: .create)
+    // So many columns that the types of their values go on beyond the leaf.
+    let names = (0..<400).map { "c\($0)" }.joined(separator: ", ")
+    let values = (0..<400).map { "printf('%040d', \($0))" }.joined(separator: ", ")
+    try connection.execute(
+      "PRAGMA page_size = 512; CREATE TABLE t (\(names)); INSERT INTO t VALUES (\(values))")
+    let root = UInt32(
+      try connection.rows("SELECT rootpage FROM sqlite_master")[0][0].integer ?? 0)
+    try connection.close()
+    var bytes = try Data(contentsOf: URL(filePath: path))
+    // The chain breaks off near its end, of which only a scan of all learns.
+    bytes.replaceSubrange((bytes.count - 512 * 4)..<bytes.count, with: Data(count: 512 * 4))
+    try bytes.write(to: URL(filePath: path))
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    let scan = try #require(
+      TreeScan(descriptor: file.fileDescriptor, root: root, columns: columns))
+    #expect(try scan.nextLeaf())
+    let record = scan.rows[0].record
+    #expect(record.count == size)
+    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: columns) { row in
+      row.initialize(repeating: .null)
+      let start = try #require(row.baseAddress)
+      #expect(RecordFormat.decode(record: record, into: start, count: columns))
+      for place in 0..<columns {
+        let digits = "\(place)"
+        let text = String(repeating: "0", count: 40 - digits.count) + digits
+        #expect(SQLiteValue(row[place]) == .text(text))
+      }
+    }
+    let whole = try #require(TreeScan(descriptor: file.fileDescriptor, root: root))
+    #expect(throws: TreeScan.NotUnderstood.self) { while try whole.nextLeaf() {} }
   }
 
   @Test(arguments: 0..<shapes.count)

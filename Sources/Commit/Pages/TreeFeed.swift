@@ -9,9 +9,9 @@ import Synchronization
 /// checkpoints and the sorting of index entries. Which page gets which number is the same either way.
 final class TreeFeed {
   /// A hand-over costs as much as a hundred rows, so many go at once.
-  private static let blockSize = 1 << 20
-  /// 16 MiB wait at most, or as many entries that are larger: so much comes while the disk writes as much.
-  private static let blockCount = 16
+  fileprivate static let blockSize = 1 << 20
+  /// 16 MiB wait at most, or one larger entry: so much comes while the disk writes as much.
+  fileprivate static let blockCount = 16
 
   private let writer: PageThread
   private let isThreaded: Bool
@@ -27,6 +27,9 @@ final class TreeFeed {
     /// Nothing of the tree comes after these entries.
     var isEnd = false
     @exclusivity(unchecked) var bytes = RawBuffer(capacity: 64)
+
+    /// For how many blocks it counts.
+    var weight: Int { min(blockCount, max(1, bytes.count / blockSize)) }
   }
 
   /// - Parameter isThreaded: False for a store that is done before a thread would be. Where the system
@@ -35,7 +38,7 @@ final class TreeFeed {
     writer = PageThread(file)
     let writer = writer
     self.isThreaded =
-      isThreaded && (try? OwnThread.start { writer.serve(TreeFeed.blockCount) }) != nil
+      isThreaded && (try? OwnThread.start { writer.serve() }) != nil
   }
 }
 
@@ -102,7 +105,8 @@ private final class PageThread: @unchecked Sendable {
   private var tree: TreeWriter?
   private let state = Mutex(State())
   private let given = DispatchSemaphore(value: 0)
-  private let taken = DispatchSemaphore(value: 0)
+  /// Blocks more that may wait.
+  private let room = DispatchSemaphore(value: 0)
   private let ended = DispatchSemaphore(value: 0)
 
   init(_ file: PageFile) { self.file = file }
@@ -127,8 +131,8 @@ private final class PageThread: @unchecked Sendable {
     if block.isEnd { try tree.finish() }
   }
 
-  func serve(_ unused: Int) {
-    for _ in 0..<unused { giveBack(TreeFeed.Block()) }
+  func serve() {
+    for _ in 0..<TreeFeed.blockCount { room.signal() }
     while true {
       given.wait()
       let (block, hasFailed) = state.withLock { state in
@@ -148,20 +152,23 @@ private final class PageThread: @unchecked Sendable {
   }
 
   private func giveBack(_ block: TreeFeed.Block) {
+    let weight = block.weight
+    // What one large entry took is not kept for others.
+    if block.bytes.capacity > 4 * TreeFeed.blockSize { block.bytes = RawBuffer(capacity: 64) }
     block.bytes.removeAll()
     block.isEnd = false
     state.withLock { $0.unused.append(block) }
-    taken.signal()
+    for _ in 0..<weight { room.signal() }
   }
 
   /// - Returns: Another block, empty.
   func take(_ block: TreeFeed.Block) throws -> TreeFeed.Block {
+    for _ in 0..<block.weight { room.wait() }
     state.withLock { $0.waiting.append(block) }
     given.signal()
-    taken.wait()
     return try state.withLock { state in
       if let failure = state.failure { throw failure }
-      return state.unused.removeLast()
+      return state.unused.popLast() ?? TreeFeed.Block()
     }
   }
 

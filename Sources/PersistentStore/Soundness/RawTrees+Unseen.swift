@@ -44,19 +44,22 @@ extension RawTrees {
     try tableNames().compactMap { name in
       guard let shape = try connection.shape(of: name), !shape.isWithoutRowID else { return nil }
       let columns = shape.columns.count
-      let count = try count(.table, name) { RecordFormat.hasMore($0.record, than: columns) }
+      // The number of values is in front of them.
+      let count = try count(.table, name, columns: 0) {
+        RecordFormat.hasMore($0.record, than: columns)
+      }
       return count == 0 ? nil : (name, count)
     }
   }
 
   /// - Returns: 0 for a b-tree that only SQLite reads.
   private func count(
-    _ kind: TreeScan.Kind, _ name: String, _ isOdd: (TreeScan.Cell) -> Bool
+    _ kind: TreeScan.Kind, _ name: String, columns: Int = .max, _ isOdd: (TreeScan.Cell) -> Bool
   ) throws -> Int64 {
     guard let root = roots[name] else { return 0 }
     var count: Int64 = 0
     do {
-      let scan = try scan(kind, root)
+      let scan = try scan(kind, root, columns: columns)
       while try scan.nextLeaf() { for cell in scan.rows where isOdd(cell) { count += 1 } }
     } catch is TreeScan.NotUnderstood {
       return 0

@@ -154,10 +154,13 @@ extension RawTrees {
     return try pages.holds(roots: Array(roots.values)) && sum == pages.expected()
   }
 
-  func scan(_ kind: TreeScan.Kind, _ root: UInt32, _ ledger: PageLedger? = nil) throws -> TreeScan {
-    guard let scan = TreeScan(kind, descriptor: descriptor, root: root, ledger: ledger) else {
-      throw TreeScan.NotUnderstood()
-    }
+  func scan(
+    _ kind: TreeScan.Kind, _ root: UInt32, _ ledger: PageLedger? = nil, columns: Int = .max
+  ) throws -> TreeScan {
+    guard
+      let scan = TreeScan(
+        kind, descriptor: descriptor, root: root, columns: columns, ledger: ledger)
+    else { throw TreeScan.NotUnderstood() }
     return scan
   }
 

@@ -77,7 +77,7 @@ struct MappedPlanMaker {
     plan.fingerprint = try maker.fingerprint(of: plan)
     // Two plans that differ in nothing else are one: whoever resumes takes the time of the earlier.
     if readsClock {
-      plan.mapped?.runDate = request.runDate ?? Date().timeIntervalSinceReferenceDate
+      plan.mapped?.runDate = Date().timeIntervalSinceReferenceDate
     }
     return plan
   }
@@ -145,14 +145,12 @@ struct MappedPlanMaker {
           Shard(subject: .mapping(index), keys: keys, estimatedBytes: table.bytes))
         continue
       }
-      // Rows of other entities lie between: the range is cut by the table's own density.
-      let inRange = Self.share(of: keys, in: table.keys)
       let bytes =
         table.rows > 0
         ? Int64(Double(table.bytes) * min(1, Double(rows.count) / Double(table.rows))) : 0
       units += try maker.shards(
-        .mapping(index), table: name, key: "Z_PK", keys: keys,
-        rows: max(rows.count, Int64(Double(table.rows) * inRange)), bytes: bytes)
+        .mapping(index), table: name, key: "Z_PK", keys: keys, rows: rows.count, bytes: bytes,
+        entity: context.sourceNumber(source))
     }
     for (index, table) in plan.tables.enumerated() where table.way == .computed {
       units += try verifyUnits(of: index, table, plan)
@@ -175,12 +173,6 @@ struct MappedPlanMaker {
 
   private func hasRows(_ mapping: EntityMappingPlan) -> Bool {
     mapping.source.flatMap { context.census.entities[$0]?.count } ?? 0 > 0
-  }
-
-  private static func share(of keys: ClosedRange<Int64>, in all: ClosedRange<Int64>?) -> Double {
-    guard let all else { return 1 }
-    let whole = Double(all.upperBound) - Double(all.lowerBound) + 1
-    return min(1, (Double(keys.upperBound) - Double(keys.lowerBound) + 1) / whole)
   }
 
   /// Ranges of a join table's first keys: those of the objects that they are keys of.
