@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import GodwitDurableFiles
 import SystemPackage
 
 /// The mount that a folder lies on, as `/proc/self/mountinfo` has it. See `proc_pid_mountinfo(5)`.
@@ -21,19 +22,18 @@ struct SharedVolume: Sendable, Equatable {
 
   init?(of path: String, mounts: String) {
     var best: (length: Int, volume: SharedVolume)?
-    for line in mounts.split(separator: "\n") {
-      let halves = line.components(separatedBy: " - ")
-      let fields = halves[0].split(separator: " ")
-      guard fields.count > 5, halves.count > 1 else { continue }
-      let tail = halves[1].split(separator: " ")
+    for line in mounts.parts(between: "\n") {
+      let fields = line.parts(between: " ")
+      guard fields.count > 5, let dash = fields[6...].firstIndex(of: "-") else { continue }
+      let tail = fields[(dash + 1)...]
       guard let type = tail.first else { continue }
-      let mount = String(fields[4])
-      guard path == mount || path.hasPrefix(mount == "/" ? "/" : mount + "/") else { continue }
+      let mount = fields[4]
+      guard (path + "/").begins(with: mount == "/" ? "/" : mount + "/") else { continue }
       // Of two mounts at one place the later hides the earlier.
       guard mount.utf8.count >= best?.length ?? 0 else { continue }
       let options = [fields[5], tail.last ?? ""].flatMap { $0.split(separator: ",") }
       best = (
-        mount.utf8.count, SharedVolume(type: String(type), options: Set(options.map(String.init)))
+        mount.utf8.count, SharedVolume(type: type, options: Set(options.map(String.init)))
       )
     }
     guard let best else { return nil }
