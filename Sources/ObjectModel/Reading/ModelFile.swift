@@ -170,7 +170,7 @@ package enum ModelFile {
 
 extension ModelFile {
   private static func name(of path: String) -> String {
-    let name = path.droppingSlash.parts(between: "/").last ?? path
+    let name = path.parts(between: "/").last { !$0.isEmpty } ?? path
     guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex else {
       return name
     }
