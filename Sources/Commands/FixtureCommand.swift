@@ -1,4 +1,5 @@
 import ArgumentParser
+import GodwitDurableFiles
 import GodwitFixtures
 import GodwitFleet
 import GodwitObjectModel
@@ -111,11 +112,11 @@ struct FixtureCommand: ParsableCommand {
   private func rowsByEntity() throws -> [EntityName: Int] {
     var rows: [EntityName: Int] = [:]
     for text in entityRows {
-      let parts = text.split(separator: "=", omittingEmptySubsequences: false)
+      let parts = text.parts(between: "=")
       guard parts.count == 2, !parts[0].isEmpty, let count = Int(parts[1]), count >= 0 else {
         throw ValidationError("--entity-rows is ENTITY=COUNT, not \(text).")
       }
-      rows[EntityName(String(parts[0]))] = count
+      rows[EntityName(parts[0])] = count
     }
     return rows
   }

@@ -58,7 +58,7 @@ struct ModelCatalog {
   ) throws -> [ModelVersion] {
     let own = versions.filter { $0.name == name }
     if !own.isEmpty { return own }
-    let path = name.split(separator: ":").first.map(String.init) ?? name
+    let path = name.parts(between: ":")[0]
     guard try Self.exists(name) || Self.exists(path) else {
       let known = versions.map(\.name).joined(separator: ", ")
       throw CommandError(
@@ -123,8 +123,8 @@ struct ModelCatalog {
 
 extension String {
   fileprivate var isBundlePath: Bool {
-    let path = hasSuffix("/") ? String(dropLast()) : self
-    return path.hasSuffix(".xcdatamodeld") || path.hasSuffix(".momd")
+    let path = before("/") ?? self
+    return path.ends(with: ".xcdatamodeld") || path.ends(with: ".momd")
   }
 }
 

@@ -203,7 +203,7 @@ struct RehearseCommand: AsyncParsableCommand {
   }
 
   private static func absolute(_ path: String) -> String {
-    path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+    path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
   }
 
   private func end(_ rehearsal: Rehearsal) throws {

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
@@ -132,7 +133,7 @@ extension MigrationPlan {
     let destinations = tables.flatMap { table in
       table.entities.compactMap { $0.destination?.description } + [table.root.description]
     }
-    return destinations.filter { index.hasPrefix("Z_\($0)_UNIQUE_") }
+    return destinations.filter { index.begins(with: "Z_\($0)_UNIQUE_") }
       .max { $0.utf8.count < $1.utf8.count }
   }
 }

@@ -46,9 +46,9 @@ package struct PendingFile: ~Copyable {
 extension PendingFile {
   /// Whether a file name is one that a crashed process may have left behind.
   package static func isTemporaryName(_ name: String) -> Bool {
-    guard name.hasPrefix("."), let dot = name.lastIndex(of: ".") else { return false }
-    let parts = name[dot...].split(separator: "-", maxSplits: 1)
-    return parts.count == 2 && parts[0] == ".partial" && Int(parts[1]) != nil
+    guard name.begins(with: "."), let number = name.parts(between: ".").last?.after("partial-")
+    else { return false }
+    return Int(number) != nil
   }
 
   static func temporaryPath(of destination: FilePath, _ number: Int) -> FilePath? {

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -36,10 +37,7 @@ struct DerivedCounts {
 
   /// `count:(pages)` or `pages.@count` → `pages`.
   static func counted(_ expression: String) -> String? {
-    if expression.hasPrefix("count:("), expression.hasSuffix(")") {
-      return String(expression.dropFirst(7).dropLast())
-    }
-    return expression.hasSuffix(".@count") ? String(expression.dropLast(7)) : nil
+    expression.after("count:(")?.before(")") ?? expression.before(".@count")
   }
 
   private func members(

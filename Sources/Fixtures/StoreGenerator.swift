@@ -2,6 +2,7 @@ import Foundation
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
+import SystemPackage
 
 /// Writes a store of any model, laid out as Core Data would, full of seeded objects.
 ///
@@ -26,12 +27,10 @@ package struct StoreGenerator {
   package func write(to path: String) throws -> StoreReport {
     let files = FileManager.default
     guard !files.fileExists(atPath: path) else { throw FixtureError.alreadyThere(path: path) }
-    let url = URL(fileURLWithPath: path)
-    let folder = url.deletingLastPathComponent()
-    let stem = url.deletingPathExtension().lastPathComponent
     let tools = ValueTools(
       options: options,
-      externalFolder: folder.appendingPathComponent(".\(stem)_SUPPORT/_EXTERNAL_DATA"))
+      externalFolder: URL(
+        fileURLWithPath: StoreFiles(FilePath(path)).externalDataFolder.string))
     let spaces = try KeySpaces(hierarchy, options: options)
     try UniqueProperties(hierarchy).requireEnoughValues(in: spaces, options)
     let draft = options.leavesWAL ? path + ".draft" : path

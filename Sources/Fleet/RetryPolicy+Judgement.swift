@@ -194,9 +194,8 @@ extension RetryPolicy {
       .badInput, uniqueness, message,
       code: CommitError.uniqueness(entity: entity, index: index, rows: rows).code, entity: entity)
     judgement.verdict = .refused
-    let prefix = "Z_\(entity ?? "")_UNIQUE_"
-    if index.hasPrefix(prefix) {
-      judgement.reasons[0].property = String(index.dropFirst(prefix.count))
+    if let property = index.after("Z_\(entity ?? "")_UNIQUE_") {
+      judgement.reasons[0].property = property
     }
     judgement.reasons[0].primaryKeys = rows.primaryKeys
     judgement.reasons[0].count = rows.count

@@ -79,7 +79,7 @@ extension RetryPolicy {
     _ error: any Error, store: FilePath, directory: RunDirectory
   ) -> any Error {
     guard let failure = error as? SQLiteError, failure.isCorruption, let path = failure.database,
-      path != store.string, !path.hasPrefix(directory.snapshot.string + "/")
+      path != store.string, !path.begins(with: directory.snapshot.string + "/")
     else { return error }
     return CommitError.damagedDestination(path: FilePath(path), finding: "\(failure.codeName)")
   }

@@ -78,7 +78,7 @@ extension StoreAttempt {
     }
     func add(_ kind: Loss.Kind, _ counts: [String: Int64], _ message: (String, Int64) -> String) {
       for (name, count) in counts.sorted(by: { $0.key < $1.key }) {
-        let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+        let parts = name.unicodeScalars.split(separator: ".", maxSplits: 1).map { String($0) }
         result.losses.append(
           Loss(
             kind, entity: parts[0], property: parts.last, count: count,
@@ -127,7 +127,7 @@ extension StoreAttempt {
     guard result.setAside != nil, result.rejects == nil else { return }
     let folder = output.removingLastComponent()
     let found = try DurableFile.names(in: folder).filter {
-      $0.hasPrefix(rejectsHead) && $0.hasSuffix(".sqlite")
+      $0.begins(with: rejectsHead) && $0.ends(with: ".sqlite")
     }
     if found.count == 1 { result.rejects = folder.appending(found[0]).string }
   }

@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// What is known of a store of a pipeline.
 package struct LedgerStanding: Codable, Sendable, Equatable {
   package var store: String
@@ -43,7 +45,7 @@ package struct LedgerStanding: Codable, Sendable, Equatable {
   /// What is known of a store whose attempt has this verdict.
   package static func verdict(_ verdict: String, output: String?, ofStore store: String) -> String {
     guard verdict == "migrated", let output, output != store,
-      output.split(separator: "/").last?.contains(snapshotMark) == true
+      output.parts(between: "/").last?.utf8.contains(snapshotMark.utf8) == true
     else { return verdict }
     return snapshot
   }

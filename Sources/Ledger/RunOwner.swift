@@ -102,8 +102,3 @@ extension Ledger {
     return ownFleet.file
   }
 }
-
-extension String {
-  /// Paths and names of pipelines are bytes: two spellings of one letter are two names.
-  func isSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
-}

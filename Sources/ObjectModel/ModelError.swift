@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// Why a managed object model cannot be read or used.
 package enum ModelError: Error, Sendable, Equatable {
   /// Two entities have the same name.
@@ -62,7 +64,7 @@ extension ModelError: CustomStringConvertible {
         + (named.map { "names \($0) as its current version and does not have it. " }
           ?? "has several versions and names none of them as the current one. ")
         + "Name one as PATH:VERSION"
-        + (path.hasSuffix(".momd") ? "" : ", or make one current with `godwit model set-current`")
+        + (path.ends(with: ".momd") ? "" : ", or make one current with `godwit model set-current`")
         + ": \(known.joined(separator: ", "))."
     case .notABundle(let path):
       "\(path) is not an .xcdatamodeld folder. Give the folder that holds the versions."

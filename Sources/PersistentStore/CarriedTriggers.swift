@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitSQLite
 
@@ -124,7 +125,8 @@ private struct TriggerComparison {
 
   func isSame(_ trigger: SchemaObject) -> Bool {
     guard let sql = trigger.sql else { return false }
-    if trigger.name.hasPrefix("Z_DA_") {
+    let isOfDerivation = trigger.name.begins(with: "Z_DA_")
+    if isOfDerivation {
       // It keeps an attribute, which must still be derived in the same way.
       let isKept = destination.hierarchy.order.contains { name in
         (destination.hierarchy[name]?.properties ?? []).contains { property in
@@ -140,8 +142,11 @@ private struct TriggerComparison {
     let words = Self.words(of: sql)
     // Core Data's own pass the number of a row on, and compare it with none.
     let compared =
-      trigger.name.hasPrefix("Z_DA_")
-      ? Self.words(of: sql.replacing("', Z_ENT, Z_PK, '", with: " ")) : words
+      isOfDerivation
+      ? Set(
+        sql.utf8.split(separator: "', Z_ENT, Z_PK, '".utf8)
+          .flatMap { Self.words(of: String(Substring($0))) })
+      : words
     if !keepsNumbers, compared.contains(where: isOfNumbers) { return false }
     let text = TriggerText(sql)
     if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
@@ -182,7 +187,7 @@ private struct TriggerComparison {
 
   /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`.
   static func keeps(_ trigger: String, _ attribute: String, of entity: EntityName) -> Bool {
-    trigger.hasPrefix("Z_DA_") && trigger.contains("_\(entity)_\(attribute)_")
+    trigger.begins(with: "Z_DA_") && trigger.utf8.contains("_\(entity)_\(attribute)_".utf8)
   }
 
   /// Name → what it stands for, once for each table that has it.

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitSQLite
 
@@ -130,14 +131,14 @@ extension StoreBinding {
     case .targetEntity, .owner: break
     case .attribute, .leaf, .toOne, .order: return nil
     }
-    func afterNumber(_ name: String) -> Substring? {
-      guard name.first == "Z" else { return nil }
-      let rest = name.dropFirst().drop { ("0"..."9").contains($0) }
-      return rest.count < name.count - 1 ? rest : nil
+    func afterNumber(_ name: String) -> String? {
+      guard let own = name.after("Z") else { return nil }
+      let rest = own.unicodeScalars.drop { ("0"..."9").contains($0) }
+      return rest.startIndex > own.startIndex ? String(rest) : nil
     }
     guard let wanted = afterNumber(column.name) else { return nil }
     let found = names.filter { name in
-      afterNumber(name.name).map { String($0).isSameName(as: String(wanted)) } ?? false
+      afterNumber(name.name).isSameName(as: wanted)
     }
     return found.count == 1 ? found.first?.name : nil
   }

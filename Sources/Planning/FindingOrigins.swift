@@ -118,7 +118,7 @@ package struct FindingOrigins: Sendable {
     if destination.property(text, of: name) != nil { return [origin(text[...])] }
     let listed = text.components(separatedBy: ", ")
     if listed.count > 1 { return [listed.map { origin($0[...]) }.joined(separator: ", ")] }
-    guard let dot = text.firstIndex(of: ".") else { return [origin(text[...])] }
+    guard let dot = text.unicodeScalars.firstIndex(of: ".") else { return [origin(text[...])] }
     return [origin(text[..<dot]) + text[dot...]]
   }
 }

@@ -9,7 +9,7 @@ package struct HelperProgram: Sendable {
   /// - Returns: Nil where no such program is installed.
   package init?(named name: String) {
     let folders = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    let paths = folders.split(separator: ":").map { "\($0)/\(name)" }
+    let paths = folders.utf8.split(separator: UInt8(ascii: ":")).map { "\(Substring($0))/\(name)" }
     guard let path = paths.first(where: FileManager.default.isExecutableFile) else { return nil }
     self.path = path
   }
@@ -112,7 +112,9 @@ package struct HelperProgram: Sendable {
 
     func firstLine() -> String {
       done.wait()
-      let line = String(decoding: data.prefix(400), as: UTF8.self).split(separator: "\n").first
+      let line = String(decoding: data.prefix(400), as: UTF8.self).split(
+        whereSeparator: \.isNewline
+      ).first
       return line.map(String.init) ?? "no message"
     }
   }

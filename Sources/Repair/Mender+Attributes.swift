@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -193,7 +194,7 @@ extension Mender {
 
   /// A text as SQL.
   static func text(_ text: String) -> String {
-    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    "'" + text.replacing("'", by: "''") + "'"
   }
 
   private static func literal(_ value: StoredDefault) -> String? {

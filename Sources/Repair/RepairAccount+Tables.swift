@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -50,7 +51,7 @@ extension RepairAccount {
       // A virtual table has no rows of its own.
       case .table: entry.root == 0 && entry.sql?.hasPrefix("CREATE VIRTUAL") == true
       case .view: true
-      case .trigger: !entry.name.hasPrefix("Z_DA_")
+      case .trigger: !entry.name.begins(with: "Z_DA_")
       case .index:
         entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
           && !SchemaObject.isApplicationTable(entry.name)

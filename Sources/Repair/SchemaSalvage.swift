@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -142,8 +143,8 @@ struct SchemaSalvage {
     let head = sql.map { TableText.words($0.prefix(4096)).prefix(3) } ?? []
     let kind = read[0].text.flatMap(SchemaObject.Kind.init(rawValue:)) ?? kind(head, name)
     if kind == .table, name != table {
-      let quotes: Set<Character> = ["\"", "'", "`", "[", "]"]
-      let third = head.last.map { $0.filter { !quotes.contains($0) } }
+      let quotes: Set<Unicode.Scalar> = ["\"", "'", "`", "[", "]"]
+      let third = head.last.map { String($0.unicodeScalars.filter { !quotes.contains($0) }) }
       name = third == table ? table : name ?? third
       table = name
     }
@@ -167,7 +168,7 @@ struct SchemaSalvage {
 
   /// By the beginning of its text, or by a name that SQLite gives.
   private static func kind(_ head: ArraySlice<String>, _ name: String?) -> SchemaObject.Kind? {
-    if name?.hasPrefix("sqlite_autoindex_") == true { return .index }
+    if name?.begins(with: "sqlite_autoindex_") == true { return .index }
     let words = head.prefix(2).map { $0.uppercased() }
     return [.table, .index, .trigger, .view].first { words.contains($0.rawValue.uppercased()) }
       ?? (words.last == "UNIQUE" ? .index : nil)
@@ -188,7 +189,7 @@ extension SchemaSalvage {
   /// lost; a virtual table has none.
   var tables: [Entry] {
     entries.filter { entry in
-      entry.kind == .table && !entry.name.hasPrefix("sqlite_")
+      entry.kind == .table && !entry.name.begins(with: "sqlite_")
         && (entry.root > 0 || entry.sql?.hasPrefix("CREATE VIRTUAL") == false)
     }
   }

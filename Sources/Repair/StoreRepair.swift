@@ -147,7 +147,7 @@ struct OutputPlace: ~Copyable {
 
   /// Drafts of repairs that were killed, which hold copies of rows.
   private static func removeLeftovers(_ prefix: String, in folder: FilePath) throws {
-    for name in try DurableFile.names(in: folder) where name.hasPrefix(prefix) {
+    for name in try DurableFile.names(in: folder) where name.begins(with: prefix) {
       let draft = folder.appending(name)
       let lock = draft.appending(lockName)
       guard try FileKind(at: draft) == .folder, try FileKind(at: lock) == .regular,

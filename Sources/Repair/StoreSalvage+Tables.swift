@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -114,7 +115,7 @@ extension StoreSalvage {
     }
     // SQLite's own, so that their pages are nobody else's.
     for entry in schema.entries
-    where entry.kind == .table && entry.root > 0 && entry.name.hasPrefix("sqlite_") {
+    where entry.kind == .table && entry.root > 0 && entry.name.begins(with: "sqlite_") {
       if entry.name.isSameName(as: AutoincrementCounters.table) {
         counters = try AutoincrementCounters(
           root: entry.root, tree: Self.tree(of: entry, schema), file, values)
@@ -126,7 +127,7 @@ extension StoreSalvage {
     try readIndexes(shapes, in: salvage)
     try salvage.execute("COMMIT")
     for name in Array(tables.keys) { try tables[name]?.end() }
-    for entry in schema.entries where entry.kind == .trigger && entry.name.hasPrefix("Z_DA_") {
+    for entry in schema.entries where entry.kind == .trigger && entry.name.begins(with: "Z_DA_") {
       entry.sql.map { try? salvage.define(.trigger, $0) }
     }
     try salvage.close()

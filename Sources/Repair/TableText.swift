@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// The columns that the damaged text of a `CREATE TABLE` statement still gives, word by word.
 ///
 /// What is looked for are names of the model: each that is still there fixes its place among the values
@@ -30,8 +32,8 @@ struct TableText {
   ) {
     let names = Set(wanted.map(\.name))
     var found: Set<String> = []
-    for (number, part) in (text ?? "").split(separator: ",").enumerated() {
-      var words = Self.joined(Self.words(part), names)
+    for (number, part) in (text ?? "").parts(between: ",").filter({ !$0.isEmpty }).enumerated() {
+      var words = Self.joined(Self.words(part[...]), names)
       if number == 0 { words = Self.afterHead(words, table: table, names) }
       guard let first = words.first else { continue }
       if Self.constraints.contains(first.uppercased()) { break }

@@ -94,7 +94,15 @@ package enum Metrics {
     }
 
     private static func escaped(_ text: String) -> String {
-      text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+      var escaped = ""
+      for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\\", "\"": escaped += "\\\(scalar)"
+        case "\n": escaped += "\\n"
+        default: escaped.unicodeScalars.append(scalar)
+        }
+      }
+      return escaped
     }
   }
 }

@@ -45,7 +45,8 @@ extension Connection {
   /// Where no `-shm` can be made, SQLite tries to open one that is there, and tells of that alone.
   private static func isWithoutInodes(_ database: String) -> Bool {
     var volume = statvfs()
-    let folder = database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
+    let folder =
+      database.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(database[...$0]) } ?? "."
     return statvfs(folder, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
   }
 

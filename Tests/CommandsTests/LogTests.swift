@@ -26,12 +26,16 @@ import Testing
   }
 
   @Test func `for the journal cannot bring a field of its own`() {
-    let text = LogSink.datagram(.error, "x\nMESSAGE=y", [("exit-code", "1\nPRIORITY=0")])
+    let text = LogSink.datagram(
+      .error, "x\nMESSAGE=y",
+      [("exit-code", "1\nPRIORITY=0"), ("store", "a\r\nPRIORITY=0\n\u{301}b")])
+    // By bytes, as the journal reads it: to Swift the two scalars that end a line are one Character.
     #expect(
-      text.split(separator: "\n") == [
-        "PRIORITY=3", "SYSLOG_IDENTIFIER=godwit", "MESSAGE=x MESSAGE=y",
-        "GODWIT_EXIT_CODE=1 PRIORITY=0",
-      ])
+      text.utf8.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
+        == [
+          "PRIORITY=3", "SYSLOG_IDENTIFIER=godwit", "MESSAGE=x MESSAGE=y",
+          "GODWIT_EXIT_CODE=1 PRIORITY=0", "GODWIT_STORE=a\r PRIORITY=0 \u{301}b",
+        ])
   }
 }
 

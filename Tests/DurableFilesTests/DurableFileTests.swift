@@ -99,6 +99,7 @@ func steps(
   @Test(arguments: [
     (name: ".a.partial-0", isTemporary: true), (".000001.ckpt.partial-12", true),
     ("a.partial-0", false), (".a.partial-", false), (".a.partial-x", false), ("a", false),
+    (".a\u{6DD}.partial-0", true),  // a letter that Swift joins with the dot after it
     (".partial", false), ("", false),
   ])
   func `knows its temporary names`(name: String, isTemporary: Bool) {

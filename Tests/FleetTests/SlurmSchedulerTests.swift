@@ -85,6 +85,19 @@ import Testing
     #expect(script.contains("SLURM_ARRAY_TASK_ID"))
   }
 
+  @Test func `get what names have, whatever follows on a quotation mark or a percent sign`()
+    async throws
+  {
+    _ = try await scheduler().submit(
+      BundleFolder("/p/it'\u{301}s/%\u{301}/cluster/000001-ab"), [0], after: [],
+      isOfLargeStore: false)
+    let script = try String(
+      contentsOfFile: folder.appending("sbatch.script").string, encoding: .utf8)
+    #expect(script.utf8.contains("/p/it'\\''\u{301}s/".utf8), "\(script)")
+    let output = try arguments(of: "sbatch").first { $0.hasPrefix("--output=") } ?? ""
+    #expect(output.utf8.contains("/%%\u{301}/".utf8), "\(output)")
+  }
+
   @Test func `get the variables that the pipeline names, where they are set`() async throws {
     setenv("LIBRARY_HOME", "/l", 1)
     defer { unsetenv("LIBRARY_HOME") }
@@ -297,6 +310,20 @@ import Testing
       42 41 0:52 / / rw - ext4 /dev/sda1 rw
       """
     #expect(MountTable(mounts).volume(of: "/srv/s" as String)?.type == "cifs")
+  }
+
+  @Test func `is that of the mount below which a path lies, whatever their names`() {
+    let mounts = """
+      22 1 8:1 / / rw - ext4 /dev/sda1 rw
+      40 22 0:50 / /srv\u{6DD} rw,relatime shared:1 - nfs server:/srv rw,nolock
+      41 22 0:51 / /srv/e\u{301} rw - tmpfs  rw
+      """
+    for (path, type) in [
+      ("/srv\u{6DD}/a", "nfs"), ("/srv\u{6DD}", "nfs"), ("/srv/e\u{301}/a", "tmpfs"),
+      ("/srv/\u{E9}/a", "ext4"), ("/srv", "ext4"),
+    ] {
+      #expect(MountTable(mounts).volume(of: path)?.type == type, "\(path)")
+    }
   }
 }
 

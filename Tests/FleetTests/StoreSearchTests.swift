@@ -24,6 +24,11 @@ import Testing
     ("a*b*c", "aXbYbZc", true), ("a*b*c", "aXbYbZ", false), ("*", "", false),
     ("[ab].sqlite", "[ab].sqlite", true), ("[ab].sqlite", "a.sqlite", false),
     ("Cre\u{301}me", "Cr\u{E9}me", true),  // a Mac writes accents apart
+    ("Cr?me", "Cre\u{301}me", true), ("Cre*", "Cre\u{301}me", false),
+    // Swift joins this letter with the sign after it.
+    ("**/*.sqlite", "\u{6DD}.sqlite", true), ("*.bak", "b\u{6DD}.bak", true),
+    ("b\u{6DD}*", "b\u{6DD}.bak", true), ("b\u{6DD}/*", "b\u{6DD}/s", true),
+    ("*/s", "b\u{6DD}/s", true), ("?.sqlite", "\u{6DD}.sqlite", true),
   ])
   func `means these paths and no others`(pattern: String, path: String, matches: Bool) throws {
     #expect(try #require(PathPattern(pattern)).matches(path) == matches)
@@ -76,6 +81,7 @@ import Testing
       [
         "b/s.sqlite", "b/s.sqlite-wal", "b/s.sqlite-shm", "a/s.sqlite", "a/s.sqlite-journal",
         "a/s.sqlite.godwit-backup-2026/x.sqlite", "a/s.sqlite.godwit/run.sqlite",
+        "a/s\u{6DD}.godwit/run.sqlite", "a/s\u{6DD}-wal", "a/s\u{6DD}-shm", "a/s\u{6DD}-journal",
         "a/s.sqlite.godwit-backup-2026.sqlite", "a/s.sqlite.godwit-rolled-back-2026.sqlite",
         "a/.s.sqlite.godwit-backup-2026_SUPPORT/_EXTERNAL_DATA/E",
         ".hidden/s.sqlite", "a/trash/s.sqlite", "state/stores/1/snapshot/s.sqlite", "a/text.txt",
@@ -83,6 +89,12 @@ import Testing
     let pipeline = try pipeline(scratch, include: "**", exclude: "*/trash/**")
     let search = StoreSearch(pipeline, state: scratch.path.appending("state"))
     #expect(found(try search.run(), scratch.path) == ["a/s.sqlite", "a/text.txt", "b/s.sqlite"])
+  }
+
+  @Test func `tells the store and the run of a backup by its name`() throws {
+    let backup = try #require(FoundBackup("s\u{6DD}.godwit-backup-2026.sqlite", in: "/r", 1))
+    #expect(backup.store == "/r/s\u{6DD}" && backup.run == "2026" && backup.kind == .source)
+    #expect(FoundBackup(".godwit-backup-2026.sqlite", in: "/r", 1) == nil)
   }
 
   @Test func `goes into folders whatever their names end with`() throws {
@@ -96,7 +108,8 @@ import Testing
     let scratch = try Scratch()
     let names = [
       "s.sqlite.godwit-backup-2026.sqlite", ".s.sqlite.godwit-2026", ".s.sqlite.godwit-2026-clone",
-      ".s.sqlite.partial-0",
+      ".s.sqlite.partial-0", "s\u{6DD}.godwit-backup-2026.sqlite", ".s\u{6DD}.godwit-2026",
+      ".s\u{6DD}.partial-0",
     ]
     try fill(scratch, names)
     for name in names {

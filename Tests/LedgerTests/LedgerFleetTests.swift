@@ -161,6 +161,17 @@ import Testing
     #expect(try ledger.report(ofRun: "1").restored == 1)
   }
 
+  @Test(arguments: [
+    ("/r/a", "/r/a.godwit-snapshot-1", "snapshot"),
+    ("/r/a\u{6DD}", "/r/a\u{6DD}.godwit-snapshot-1", "snapshot"),
+    ("/r.godwit-snapshot-1/a", "/r.godwit-snapshot-1/a-2", "migrated"),
+    ("/r/a", "/r/a", "migrated"),
+  ])
+  func `knows a snapshot by the name of its output`(store: String, output: String, verdict: String)
+  {
+    #expect(LedgerStanding.verdict("migrated", output: output, ofStore: store) == verdict)
+  }
+
   @Test func `does not take an attempt that it knows for news`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()

@@ -97,6 +97,11 @@ import Testing
     #expect(Self.given.meant(by: VersionName("Alone", bundle: "Notes")) == ["Alone"])
   }
 
+  @Test(arguments: ["S\u{6DD}.xcdatamodeld/V\u{6DD}.xcdatamodel", "S\u{6DD}.momd:V\u{6DD}"])
+  func `is named whatever letter stands before a dot or a slash`(path: String) {
+    #expect(VersionName(path: "a\u{6DD}/" + path) == VersionName("V\u{6DD}", bundle: "S\u{6DD}"))
+  }
+
   /// The bundle of the store's versions, and whether a file for those of Notes is for it.
   @Test(arguments: [("Notes", true), ("Songs", false)])
   func `is not for those of another that are called alike`(bundle: String, isOwn: Bool) throws {

@@ -13,6 +13,7 @@ import Testing
     arguments: [
       ("count:(pages)", "pages"), ("pages.@count", "pages"), ("book.pages.@count", nil),
       ("pages.@sum.size", nil), ("count:(lowercase:(x))", nil), (".@count", nil), (nil, nil),
+      ("count:(pages\u{6DD})", "pages\u{6DD}"), ("pages\u{6DD}.@count", "pages\u{6DD}"),
     ] as [(String?, String?)])
   func `names a relationship and nothing more`(derivation: String?, relationship: String?) {
     #expect(Self.attribute(derivation).countedRelationship == relationship)

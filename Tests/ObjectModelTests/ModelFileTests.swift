@@ -45,6 +45,17 @@ private final class Folder {
     }
   }
 
+  @Test func `has versions whatever letter stands before a dot or a colon`() throws {
+    let folder = Folder()
+    try folder.write("S\u{6DD}.xcdatamodeld/S\u{6DD}.xcdatamodel", model: "A")
+    try folder.write("S\u{6DD}.xcdatamodeld/\u{301}2.xcdatamodel", model: "A")
+    let path = folder.path + "/S\u{6DD}.xcdatamodeld"
+    #expect(try Set(ModelFile.read(path).map(\.name)) == ["S\u{6DD}", "\u{301}2"])
+    #expect(try ModelFile.version(at: path + ":\u{301}2").name == "\u{301}2")
+    let list = ModelBundle.currentVersionFile("a<\u{338}b")
+    #expect(list.utf8.contains("a&lt;\u{338}b".utf8))
+  }
+
   @Test func `that does not say which version is current asks for one`() throws {
     let folder = Folder()
     try folder.write("Shop.xcdatamodeld/1.xcdatamodel", model: "A")

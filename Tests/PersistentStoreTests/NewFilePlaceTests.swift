@@ -26,10 +26,11 @@ import Testing
 
   @Test(arguments: [
     "s.sqlite-wal", "s.sqlite-shm", "s.sqlite-journal", "./s.sqlite-wal", "d.sqlite-wal",
+    "d\u{6DD}-wal", ".\u{301}d_SUPPORT",
     ".s_SUPPORT", ".d_SUPPORT", ".s_SUPPORT/x", ".s_SUPPORT/_EXTERNAL_DATA/x",
   ])
   func `is no part of a store`(name: String) {
-    let place = place(name, beside: [folder.path.appending("d.sqlite")])
+    let place = place(name, beside: ["d.sqlite", "d\u{6DD}"].map { folder.path.appending($0) })
     #expect(throws: PlaceError.self) { try place.check() }
     #expect(throws: PlaceError.self) { try place.checkForStore() }
   }
@@ -59,6 +60,13 @@ import Testing
     #expect(try StoreFiles(path).sharers() == [])
     #expect(
       try StoreFiles(folder.path.appending("Own.db")).sharers() == [path])
+  }
+
+  @Test func `is not shared with a store whose name spells an accent otherwise`() throws {
+    for name in ["caf\u{E9}.sqlite", "cafe\u{301}.db"] {
+      try put(name, "SQLite format 3\0")
+      #expect(try StoreFiles(folder.path.appending(name)).sharers() == [], "\(name)")
+    }
   }
 
   @Test func `for a store shares its stem with what is no database, and with itself`() throws {

@@ -33,8 +33,9 @@ import Testing
   private static func killedProcess(
     in folder: FilePath, _ settings: String
   ) throws -> (StoreFiles, [UInt8]) {
+    // Swift joins the last letter with the dash before `journal`.
     let store = try SmallStore(
-      SmallStore.library(), at: folder.appending("library.sqlite"), rows: SmallStore.libraryRows)
+      SmallStore.library(), at: folder.appending("library\u{6DD}"), rows: SmallStore.libraryRows)
     try store.execute(
       """
       CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT);

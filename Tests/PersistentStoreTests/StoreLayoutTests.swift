@@ -175,16 +175,19 @@ import Testing
     #expect(layout.tables[1].indexes.map(\.name) == ["ZPART_Z1SPEC_INDEX"])
   }
 
-  @Test func `has a place column for members of an ordered relationship`() throws {
+  // The second begins with a combining mark, which Swift joins with the letter before it.
+  @Test(arguments: ["list", "\u{301}list"])
+  func `has a place column for members of an ordered relationship`(list: String) throws {
     let hierarchy = try EntityHierarchy(
       EntityDescription(
         name: "List",
         properties: [
-          .relationship("items", "Item", inverse: "list", isToMany: true, isOrdered: true)
+          .relationship("items", "Item", inverse: list, isToMany: true, isOrdered: true)
         ]),
-      EntityDescription(name: "Item", properties: [.relationship("list", "List", inverse: "items")])
+      EntityDescription(name: "Item", properties: [.relationship(list, "List", inverse: "items")])
     )
-    #expect(StoreLayout(hierarchy).orderColumn(of: "list", in: "Item") == "Z_FOK_LIST")
+    let column = try #require(StoreLayout(hierarchy).orderColumn(of: list, in: "Item"))
+    #expect(column.isSameName(as: "Z_FOK_" + list.uppercased()), "\(column)")
   }
 
   // Framework versions and where uniqueness stands in them.

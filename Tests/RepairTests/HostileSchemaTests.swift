@@ -25,6 +25,11 @@ import Testing
     ),
   ]
 
+  @Test func `gets a text of the model with each quotation mark in it doubled`() {
+    // Swift takes the mark and the accent after it for one Character.
+    #expect(Mender.text("O'\u{301}").utf8.elementsEqual("'O''\u{301}'".utf8))
+  }
+
   @Test(arguments: definitions)
   func `is repaired without running one of them`(
     kind: String, name: String, table: String, sql: String

@@ -165,7 +165,7 @@ extension LogSink {
       let field =
         name == "message" ? "MESSAGE" : "GODWIT_" + name.uppercased().replacing("-", with: "_")
       // A value of several lines needs its length; one of one line may stand as it is.
-      text += "\(field)=\(value.replacing("\n", with: " "))\n"
+      text += "\(field)=\(value.replacing("\n", by: " "))\n"
     }
     return text
   }

@@ -44,7 +44,7 @@ package struct CompositeIndex {
   /// - Parameter names: Of all attributes; those without a dot are no elements.
   package init(_ names: [String]) {
     for (number, name) in names.enumerated() where name.utf8.contains(UInt8(ascii: ".")) {
-      let path = name.split(separator: ".").map(String.init)
+      let path = name.keyPathParts
       for length in 1..<max(path.count, 1) {
         elements[path[..<length].joined(separator: "."), default: []]
           .append((Array(path[length...]), number))

@@ -274,18 +274,12 @@ struct BundleMarkers: Sendable, Equatable {
       let rest = name[name.index(after: dot)...]
       if rest == "done" {
         done.insert(index)
-      } else if let attempt = rest.dropping(prefix: "start-") {
+      } else if let attempt = rest.after("start-") {
         started[index, default: []].append(attempt)
-      } else if let attempt = rest.dropping(prefix: "results-") {
+      } else if let attempt = rest.after("results-") {
         results[index, default: []].append(attempt)
       }
     }
-  }
-}
-
-extension Substring {
-  fileprivate func dropping(prefix: String) -> String? {
-    hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
   }
 }
 

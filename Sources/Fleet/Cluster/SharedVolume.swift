@@ -12,8 +12,9 @@ struct MountTable {
 
   init(_ text: String) {
     mounts = text.utf8.split(separator: UInt8(ascii: "\n")).compactMap { line in
-      // Every field is free of spaces; a number of optional ones ends with a lone hyphen.
-      let fields = line.split(separator: UInt8(ascii: " ")).map(Self.unescaped)
+      // Every field is free of spaces, and one may be empty; a number of optional ones ends with a lone hyphen.
+      let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        .map(Self.unescaped)
       guard let hyphen = fields.dropFirst(6).firstIndex(of: [UInt8(ascii: "-")]),
         fields.count > hyphen + 3
       else { return nil }

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitPrograms
 import SystemPackage
 
@@ -132,9 +133,8 @@ struct SlurmScheduler: ArrayScheduler {
   /// A path as sbatch(1) reads file names: a percent sign begins a symbol, and none is one in a name with a
   /// backslash.
   static func pattern(of path: FilePath) -> String {
-    path.string.contains("\\")
-      ? path.string.replacingOccurrences(of: "\\", with: "\\\\")
-      : path.string.replacingOccurrences(of: "%", with: "%%")
+    path.string.unicodeScalars.contains("\\")
+      ? path.string.replacing("\\", by: "\\\\") : path.string.replacing("%", by: "%%")
   }
 
   /// A fixed environment, and what the pipeline names: all of whoever submits would go along otherwise.
@@ -149,7 +149,7 @@ struct SlurmScheduler: ArrayScheduler {
   }
 
   private func submit(_ arguments: [String], _ command: [String]) async throws -> String {
-    let words = command.map { "'" + $0.replacingOccurrences(of: "'", with: "'\\''") + "'" }
+    let words = command.map { "'" + $0.replacing("'", by: "'\\''") + "'" }
     let script = "#!/bin/sh\nexec \(words.joined(separator: " "))\n"
     let text = try await output("sbatch", arguments, input: script)
     return String(text.prefix { $0 != ";" && $0 != "\n" })

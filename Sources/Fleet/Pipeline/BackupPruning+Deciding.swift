@@ -167,10 +167,10 @@ extension LedgerBackup {
   /// Whether the path is one that a commit, or a rollback, gives to a backup of the store: nothing else
   /// is ever removed or put back.
   var hasOwnName: Bool {
-    let prefixes = [".godwit-backup-", ".godwit-rolled-back-"].map { store + $0 }
-    guard let prefix = prefixes.first(where: path.hasPrefix), path.hasSuffix(".sqlite") else {
-      return false
-    }
-    return !path.dropFirst(prefix.count).utf8.contains(UInt8(ascii: "/"))
+    let marks = [".godwit-backup-", ".godwit-rolled-back-"]
+    guard let run = marks.lazy.compactMap({ path.after(store + $0) }).first,
+      run.ends(with: ".sqlite")
+    else { return false }
+    return !run.utf8.contains(UInt8(ascii: "/"))
   }
 }

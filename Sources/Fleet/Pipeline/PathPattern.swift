@@ -1,11 +1,14 @@
+import Foundation
+import GodwitDurableFiles
+
 /// Which paths below a root are meant: `*/Recipes.sqlite`, `**/trash/**`.
 ///
 /// `*` stands for any characters of one name, `?` for one, `**` as a whole name for any number of
-/// folders. Every other character stands for itself. Names that begin with a dot are meant only
-/// where the pattern says the dot, as in the shell.
+/// folders. Every other character stands for itself, however its accents are written. Names that begin with
+/// a dot are meant only where the pattern says the dot, as in the shell.
 package struct PathPattern: Sendable, Equatable {
   private enum Part: Sendable, Equatable {
-    case name([Character])
+    case name([Unicode.Scalar])
     case folders
   }
 
@@ -16,11 +19,11 @@ package struct PathPattern: Sendable, Equatable {
   /// Nil for a pattern that could not mean anything below a root: an empty one, a whole path, one
   /// with empty names, `.` or `..`.
   package init?(_ text: String) {
-    let names = text.split(separator: "/", omittingEmptySubsequences: false)
+    let names = text.parts(between: "/")
     guard !text.utf8.contains(0), names.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." })
     else { return nil }
     self.text = text
-    var parts: [Part] = names.map { $0 == "**" ? .folders : .name(Array($0)) }
+    var parts: [Part] = names.map { $0 == "**" ? .folders : .name(Self.signs(of: $0)) }
     // What is in a folder, not the folder itself.
     if parts.last == .folders { parts.append(.name(["*"])) }
     self.parts = parts
@@ -30,7 +33,9 @@ package struct PathPattern: Sendable, Equatable {
 extension PathPattern {
   /// What to tell somebody whose patterns mean nothing and have brackets or braces; else nothing.
   package static func literalNote(_ patterns: [String]) -> String? {
-    guard patterns.contains(where: { $0.contains { "[]{}".contains($0) } }) else { return nil }
+    guard patterns.contains(where: { $0.utf8.contains { "[]{}".utf8.contains($0) } }) else {
+      return nil
+    }
     return "Brackets and braces stand for themselves in patterns."
   }
 
@@ -76,14 +81,14 @@ extension PathPattern {
 
   /// Whether a path, relative to the root, is meant.
   package func matches(_ path: String, meetsHidden: Bool = false) -> Bool {
-    path.split(separator: "/").reduce(start) {
-      $0.advanced(by: String($1), meetsHidden: meetsHidden)
+    path.parts(between: "/").reduce(start) {
+      $1.isEmpty ? $0 : $0.advanced(by: $1, meetsHidden: meetsHidden)
     }.isMatch
   }
 
   private func places(after places: Set<Int>, _ name: String, _ meetsHidden: Bool) -> Set<Int> {
-    let characters = Array(name)
-    let isHidden = characters.first == "." && !meetsHidden
+    let signs = Self.signs(of: name)
+    let isHidden = signs.first == "." && !meetsHidden
     var next: Set<Int> = []
     for place in places where place < parts.count {
       switch parts[place] {
@@ -91,10 +96,17 @@ extension PathPattern {
         if !isHidden { next.insert(place) }
       case .name(let pattern):
         if isHidden, pattern.first != "." { continue }
-        if Self.matches(characters, pattern) { next.insert(place + 1) }
+        if Self.matches(signs, pattern) { next.insert(place + 1) }
       }
     }
     return skippingFolders(next)
+  }
+
+  /// Scalars, since Swift takes some letters and the dot after them for one Character; in the normal form, since
+  /// a Mac writes accents apart.
+  private static func signs(of name: String) -> [Unicode.Scalar] {
+    let isASCII = name.utf8.allSatisfy { $0 < 0x80 }
+    return Array((isASCII ? name : name.precomposedStringWithCanonicalMapping).unicodeScalars)
   }
 
   /// `**` may stand for no folder at all.
@@ -112,7 +124,7 @@ extension PathPattern {
 
   /// One name. The last star is taken back when what follows it does not fit: no recursion, and at
   /// most name times pattern steps.
-  private static func matches(_ name: [Character], _ pattern: [Character]) -> Bool {
+  private static func matches(_ name: [Unicode.Scalar], _ pattern: [Unicode.Scalar]) -> Bool {
     var (at, place) = (0, 0)
     var star: (at: Int, place: Int)?
     while at < name.count {

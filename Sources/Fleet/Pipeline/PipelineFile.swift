@@ -249,7 +249,7 @@ extension Pipeline {
     guard let beside = fields[.beside] else { throw value.problem("commit is empty") }
     let suffix = try beside.text()
     // A dot first could give the source's own support folder to the destination.
-    guard !suffix.hasPrefix("."), suffix.utf8.count <= 100,
+    guard !suffix.begins(with: "."), suffix.utf8.count <= 100,
       suffix.utf8.allSatisfy({ $0 > 0x20 && $0 != UInt8(ascii: "/") && $0 != 0x7F })
     else {
       throw beside.problem(

@@ -26,13 +26,15 @@ extension PipelineRun {
       if left.isEmpty { return }
       let isGoneKnown = findings.unreadable.isEmpty
       let ended = Set(
-        setting.outcomes.standings.lazy.filter { $0.verdict != "pending" }.map(\.store))
+        setting.outcomes.standings.lazy.filter { $0.verdict != "pending" }.map {
+          FilePath($0.store)
+        })
       var kept: Set<String> = []
       var known: Set<String> = []
       for store in findings.all {
         let name = snapshotFolder(of: store).lastComponent?.string ?? ""
         known.insert(name)
-        if !ended.contains(store.path.string) { kept.insert(name) }
+        if !ended.contains(store.path) { kept.insert(name) }
       }
       for name in left where !kept.contains(name) && (isGoneKnown || known.contains(name)) {
         await removeSnapshot(stores.appending(name), setting)

@@ -120,10 +120,9 @@ extension PipelineRun {
     }
     // What was written is gone.
     (result.output, result.backup) = (nil, nil)
-    let root = store.root.string + "/"
     let path = store.path.string
     return Rehearsal.Store(
-      name: path.hasPrefix(root) ? String(path.dropFirst(root.count)) : path, result: result,
+      name: path.after(store.root.string + "/") ?? path, result: result,
       found: store, started: started, ended: Date().timeIntervalSince1970)
   }
 

@@ -107,8 +107,8 @@ struct ReducedStore {
       return columns.filter { column in
         !["Z_PK", "Z_ENT", "Z_OPT"].contains(column.name)
           // The places of objects in an ordered relationship, whose own column is there, too.
-          && !(column.name.hasPrefix("Z_FOK_") && column.type == "INTEGER"
-            && names.contains("Z" + column.name.dropFirst("Z_FOK_".count)))
+          && !(column.type == "INTEGER"
+            && column.name.after("Z_FOK_").map { names.contains("Z" + $0) } ?? false)
       }.map { Column(table: table, name: $0.name) }
     }
   }

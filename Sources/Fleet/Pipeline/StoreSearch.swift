@@ -205,7 +205,7 @@ struct StoreSearch {
 
   /// A pipeline's ledger, its own or another's, or one that was put aside as damaged.
   private static func isLedger(_ path: FilePath, _ name: String) -> Bool {
-    guard name.hasPrefix(Ledger.fileName),
+    guard name.begins(with: Ledger.fileName),
       let bytes = try? RegularFile.firstBytes(of: path, count: DatabaseHeader.byteCount),
       let header = DatabaseHeader(bytes)
     else { return false }
@@ -216,16 +216,16 @@ struct StoreSearch {
   /// like those of SQLite's files, and is searched.
   private static func isOurs(_ name: String, _ kind: Kind) -> Bool {
     let marks = ["backup", "snapshot", "rolled-back", "rejects"].map { ".godwit-\($0)-" }
-    if isAssembly(name) || marks.contains(where: name.contains) { return true }
+    if isAssembly(name) || marks.contains(where: { name.utf8.contains($0.utf8) }) { return true }
     // A run directory has the name of its store.
-    if case .folder = kind { return name.hasSuffix(".godwit") }
-    return name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
+    if case .folder = kind { return name.ends(with: ".godwit") }
+    return StoreFiles.companionSuffixes.contains(where: name.ends(with:))
       || PendingFile.isTemporaryName(name)
   }
 
   /// `.STORE.godwit-RUN` and `.STORE.godwit-RUN-clone`, see `StoreSwap`.
   private static func isAssembly(_ name: String) -> Bool {
-    name.hasPrefix(".") && name.contains(".godwit-")
+    name.begins(with: ".") && name.utf8.contains(".godwit-".utf8)
   }
 }
 

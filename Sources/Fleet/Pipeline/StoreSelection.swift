@@ -30,11 +30,11 @@ package struct StoreSelection: Sendable {
   /// - Throws: ``SelectionError``.
   package init(patterns: [String], paths: [String]?) throws {
     let found = try patterns.map { text in
-      let isWhole = text.hasPrefix("/")
-      guard let pattern = PathPattern(isWhole ? String(text.dropFirst()) : text) else {
+      let whole = text.after("/")
+      guard let pattern = PathPattern(whole ?? text) else {
         throw SelectionError.badPattern(text)
       }
-      return Pattern(pattern: pattern, isWhole: isWhole)
+      return Pattern(pattern: pattern, isWhole: whole != nil)
     }
     self.init(
       patterns: found.isEmpty ? nil : found, paths: paths.map { Set($0.map(Self.whole)) })

@@ -20,14 +20,15 @@ package struct FoundBackup: Sendable, Equatable {
     let kinds: [(mark: String, kind: LedgerBackup.Kind)] = [
       (".godwit-backup-", .source), (".godwit-rolled-back-", .replaced),
     ]
-    guard name.hasSuffix(suffix),
-      let (mark, kind) = kinds.first(where: { name.contains($0.mark) })
+    guard let own = name.before(suffix)?.utf8,
+      let (mark, kind) = kinds.first(where: { own.contains($0.mark.utf8) })
     else { return nil }
-    let parts = name.dropLast(suffix.count).split(separator: mark, omittingEmptySubsequences: false)
+    let parts = own.split(separator: mark.utf8, omittingEmptySubsequences: false)
+      .map { String(Substring($0)) }
     guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else { return nil }
     path = folder.appending(name)
-    store = folder.appending(String(parts[0]))
-    run = String(parts[1])
+    store = folder.appending(parts[0])
+    run = parts[1]
     self.kind = kind
     self.bytes = bytes
   }

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitObjectModel
 
 /// What a version is called. Xcode calls the versions of every bundle alike, `Model` and `Model 2`, so
@@ -23,25 +24,25 @@ package struct VersionName: Sendable, Hashable {
   /// of `Shop.xcdatamodeld:Shop 2`. Nil for a bundle alone, which names no version.
   package init?(path: String) {
     let bundles = [".xcdatamodeld", ".momd"]
-    var steps = path.split(separator: "/")
+    var steps = path.parts(between: "/").filter { !$0.isEmpty }
     if steps.last == "contents" { steps.removeLast() }
     guard let last = steps.popLast() else { return nil }
     for bundle in bundles {
-      if last.hasSuffix(bundle) { return nil }
-      if let range = last.firstRange(of: bundle + ":") {
+      if last.ends(with: bundle) { return nil }
+      if let range = last.utf8.firstRange(of: (bundle + ":").utf8) {
         self.init(
           String(last[range.upperBound...]), bundle: String(last[..<range.lowerBound]))
         return
       }
     }
     let folder = steps.last.flatMap { step in
-      bundles.first { step.hasSuffix($0) }.map { String(step.dropLast($0.count)) }
+      bundles.lazy.compactMap { step.before($0) }.first
     }
     // No other point ends a name: versions are called `Shop 1.2`, too.
-    let ending = [".xcdatamodel", ".mom", ".omo", ".xml"].first {
-      last.hasSuffix($0) && last.count > $0.count
+    let name = [".xcdatamodel", ".mom", ".omo", ".xml"].lazy.compactMap { last.before($0) }.first {
+      !$0.isEmpty
     }
-    self.init(String(last.dropLast(ending?.count ?? 0)), bundle: folder)
+    self.init(name ?? last, bundle: folder)
   }
 }
 

@@ -234,7 +234,7 @@ extension XcodeMappingFile {
   /// Xcode writes `<`, `>` and `&` as `\uXXXX` with the two bytes of the code unit swapped:
   /// `\u3c00` is U+003C.
   static func unescaped(_ text: String) -> String {
-    guard text.contains("\\u") else { return text }
+    guard text.utf8.contains(UInt8(ascii: "\\")) else { return text }
     var units: [UInt16] = []
     let bytes = Array(text.utf16)
     var place = 0

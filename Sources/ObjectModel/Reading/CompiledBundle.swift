@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitKeyedArchive
 
 /// Reads a `.momd` folder: compiled versions and the hashes that Xcode recorded for them.
@@ -17,7 +18,7 @@ enum CompiledBundle {
     let models = try files.map { file in
       let full = path + "/" + file
       return (
-        name: String(file.dropLast(".mom".count)), path: full,
+        name: file.before(".mom") ?? file, path: full,
         model: try ManagedObjectModel(archive: ModelBytes.read(full), path: full)
       )
     }

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitKeyedArchive
 
 /// The text of a derived attribute's expression: as the editor spells it and as it is hashed.
@@ -9,14 +10,14 @@ enum DerivationExpression {
   private static let hashedCount = "count:("
 
   static func hashed(fromEditor text: String) -> String {
-    guard text.hasSuffix(editorCount) else { return text }
-    return hashedCount + text.dropLast(editorCount.count) + ")"
+    text.before(editorCount).map { hashedCount + $0 + ")" } ?? text
   }
 
   static func editor(fromHashed text: String) -> String {
-    guard text.hasPrefix(hashedCount), text.hasSuffix(")") else { return text }
-    let path = text.dropFirst(hashedCount.count).dropLast()
-    return path.contains("(") ? text : path + editorCount
+    guard let path = text.after(hashedCount)?.before(")"), !path.unicodeScalars.contains("(") else {
+      return text
+    }
+    return path + editorCount
   }
 
   /// The text of an archived expression: functions over key paths.

@@ -94,7 +94,7 @@ package enum ModelFile {
   /// All versions at a path, sorted by name as Xcode lists them.
   /// - Throws: ``ModelError``.
   package static func read(_ path: String) throws -> [ModelVersion] {
-    let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    let path = path.droppingSlash
     switch try FileKind(following: FilePath(path)) {
     case .none, .symbolicLink:
       throw ModelError.unreadable(path: path, reason: "there is no such file")
@@ -104,13 +104,13 @@ package enum ModelFile {
     let names = try ModelBytes.names(in: path)
     if names.contains("contents") { return [try source(path, isCurrent: true)] }
     if names.contains("elements") { throw ModelError.oldBinaryModel(path: path) }
-    let sources = names.filter { $0.hasSuffix(".xcdatamodel") }
-    if !sources.isEmpty || path.hasSuffix(".xcdatamodeld") {
+    let sources = names.filter { $0.ends(with: ".xcdatamodel") }
+    if !sources.isEmpty || path.ends(with: ".xcdatamodeld") {
       return try sourceBundle(path, sources: sources)
     }
-    let compiled = names.filter { $0.hasSuffix(".mom") }
+    let compiled = names.filter { $0.ends(with: ".mom") }
     guard !compiled.isEmpty else {
-      let isOptimized = names.contains { $0.hasSuffix(".omo") }
+      let isOptimized = names.contains { $0.ends(with: ".omo") }
       throw ModelError.unreadable(
         path: path,
         reason: isOptimized
@@ -125,9 +125,9 @@ package enum ModelFile {
   /// - Throws: ``ModelError``.
   package static func version(at spec: String) throws -> ModelVersion {
     guard try !ModelBytes.exists(spec),
-      let colon = spec.lastIndex(of: ":"), colon > spec.startIndex
+      let colon = spec.utf8.lastIndex(of: UInt8(ascii: ":")), colon > spec.startIndex
     else { return try current(of: try read(spec), path: spec) }
-    let (path, name) = (String(spec[..<colon]), String(spec[spec.index(after: colon)...]))
+    let (path, name) = (String(spec[..<colon]), String(spec[spec.utf8.index(after: colon)...]))
     let versions = try read(path)
     guard let version = versions.first(where: { $0.name == name }) else {
       if try CompiledBundle.lacksFile(of: name, in: path, versions) {
@@ -170,7 +170,11 @@ package enum ModelFile {
 
 extension ModelFile {
   private static func name(of path: String) -> String {
-    ((path as NSString).lastPathComponent as NSString).deletingPathExtension
+    let name = path.parts(between: "/").last { !$0.isEmpty } ?? path
+    guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex else {
+      return name
+    }
+    return String(name[..<dot])
   }
 
   /// An `.xcdatamodel` folder.
@@ -212,9 +216,10 @@ extension ModelFile {
 
   private static func file(_ path: String) throws -> ModelVersion {
     let bytes = try ModelBytes.read(path)
-    let isContents = (path as NSString).lastPathComponent == "contents"
+    let folder =
+      FilePath(path).lastComponent == "contents" ? FilePath(path).removingLastComponent() : nil
     return ModelVersion(
-      name: name(of: isContents ? (path as NSString).deletingLastPathComponent : path),
+      name: name(of: folder?.string ?? path),
       model: try model(bytes, path: path), isCurrent: true, path: path)
   }
 

@@ -15,8 +15,8 @@ package struct ModelBundle: Sendable {
   ///
   /// - Throws: ``ModelError/notABundle(path:)``.
   package init(path: String) throws {
-    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    guard trimmed.hasSuffix(".xcdatamodeld"), try DurableFile.isFolder(FilePath(trimmed)) else {
+    let trimmed = path.droppingSlash
+    guard trimmed.ends(with: ".xcdatamodeld"), try DurableFile.isFolder(FilePath(trimmed)) else {
       throw try Self.notABundle(trimmed)
     }
     self.path = FilePath(trimmed).resolved ?? FilePath(trimmed)
@@ -34,8 +34,8 @@ extension ModelBundle {
   ///   ``ModelError/bundleExists(path:)``; ``ModelError/moreThanFiles(path:name:)``;
   ///   `DurabilityError`.
   package init(wrapping path: String) throws {
-    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    guard trimmed.hasSuffix(".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
+    let trimmed = path.droppingSlash
+    guard trimmed.ends(with: ".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
       throw try Self.notABundle(trimmed)
     }
     // The folder itself would become a bundle, and the link would lead nowhere.
@@ -89,8 +89,8 @@ extension ModelBundle {
   package static func adding(
     _ name: String, to path: String, from origin: String? = nil
   ) throws -> FilePath {
-    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    guard trimmed.hasSuffix(".xcdatamodel") else {
+    let trimmed = path.droppingSlash
+    guard trimmed.ends(with: ".xcdatamodel") else {
       return try ModelBundle(path: path).addVersion(name, from: origin)
     }
     let own = FilePath(trimmed).stem ?? ""
@@ -149,7 +149,7 @@ extension ModelBundle {
   /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, `DurabilityError`.
   package func setCurrent(_ name: String) throws {
     let name = try Self.checked(name)
-    let folders = try DurableFile.names(in: path).filter { $0.hasSuffix(".xcdatamodel") }
+    let folders = try DurableFile.names(in: path).filter { $0.ends(with: ".xcdatamodel") }
     guard folders.contains(where: { $0.isSameBytes(as: name.folder) }) else {
       throw ModelError.noSuchVersion(
         path: path.string, version: name.version,
@@ -162,8 +162,8 @@ extension ModelBundle {
 
   /// `.xccurrentversion` as Xcode formats it, with tabs.
   static func currentVersionFile(_ version: String) -> String {
-    let escaped = version.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
-      .replacing(">", with: "&gt;")
+    let escaped = version.replacing("&", by: "&amp;").replacing("<", by: "&lt;")
+      .replacing(">", by: "&gt;")
     return """
       <?xml version="1.0" encoding="UTF-8"?>
       <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
@@ -205,7 +205,7 @@ extension ModelBundle {
   /// Why a path is not that of a bundle. A plain model may have become one since.
   private static func notABundle(_ path: String) throws -> ModelError {
     guard try FileKind(following: FilePath(path)) == .none else { return .notABundle(path: path) }
-    let bundle = path.hasSuffix(".xcdatamodel") ? path + "d" : nil
+    let bundle = path.ends(with: ".xcdatamodel") ? path + "d" : nil
     return try .unreadable(
       path: path,
       reason: "it does not exist"
@@ -229,7 +229,7 @@ extension ModelBundle {
     let version = given.droppingExtension
     func refuse(_ reason: String) -> ModelError { .badVersionName(given, reason: reason) }
     guard !version.isEmpty else { throw refuse("it is empty") }
-    guard !version.hasPrefix(".") else { throw refuse("it begins with a dot") }
+    guard !version.begins(with: ".") else { throw refuse("it begins with a dot") }
     guard !version.unicodeScalars.contains("/"), !version.unicodeScalars.contains(":") else {
       throw refuse("it has a slash or colon in it")
     }
@@ -244,10 +244,8 @@ extension ModelBundle {
 }
 
 extension String {
-  fileprivate var droppingExtension: String {
-    hasSuffix(".xcdatamodel") ? String(dropLast(".xcdatamodel".count)) : self
-  }
+  fileprivate var droppingExtension: String { before(".xcdatamodel") ?? self }
 
-  /// Names of files are bytes: two spellings of one letter are two names.
-  fileprivate func isSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+  /// The path without a slash at its end, that of the root aside.
+  var droppingSlash: String { self == "/" ? self : before("/") ?? self }
 }

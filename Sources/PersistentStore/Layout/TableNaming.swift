@@ -75,14 +75,14 @@ struct TableNaming {
           place(column, "INTEGER", .toOne(name, key.property), entry.group, index, 1)
           if hierarchy.hasSubentities(relationship.destinationEntity) {
             let number = numbers[hierarchy.root(of: relationship.destinationEntity)] ?? 0
-            let extra = pool.take("Z\(number)_" + column.dropFirst())
+            let extra = pool.take("Z\(number)_" + String(column.unicodeScalars.dropFirst()))
             names.entityColumns[key] = extra
             place(extra, "INTEGER", .targetEntity(name, key.property), entry.group, index, 1)
           }
           if let inverse = hierarchy.inverse(of: relationship)?.relationship, inverse.isToMany,
             inverse.isOrdered
           {
-            orders.append((key, "Z_FOK_" + column.dropFirst()))
+            orders.append((key, "Z_FOK_" + String(column.unicodeScalars.dropFirst())))
           }
         }
       }

@@ -34,9 +34,9 @@ package struct NewFilePlace: Sendable {
     if let folder = path.components.first(where: Self.isSupportFolder) {
       throw PlaceError(path, "Core Data keeps external data in folders such as \(folder)")
     }
-    for suffix in StoreFiles.companionSuffixes
-    where name.hasSuffix(suffix) && name.utf8.count > suffix.utf8.count {
-      let store = path.removingLastComponent().appending(String(name.dropLast(suffix.count)))
+    for suffix in StoreFiles.companionSuffixes {
+      guard let own = name.before(suffix), !own.isEmpty else { continue }
+      let store = path.removingLastComponent().appending(own)
       if try isAmongStores(store) || StoreFiles.kind(at: store) == .regular {
         throw PlaceError(path, "SQLite takes a file of that name for a part of \(store)")
       }
@@ -67,12 +67,12 @@ package struct NewFilePlace: Sendable {
 
   private static func isSupportFolder(_ name: FilePath.Component) -> Bool {
     let name = name.string
-    return name.hasPrefix(".") && name.hasSuffix("_SUPPORT")
+    return name.begins(with: ".") && name.ends(with: "_SUPPORT")
   }
 }
 
 extension StoreFiles {
-  static let companionSuffixes = ["-wal", "-shm", "-journal"]
+  package static let companionSuffixes = ["-wal", "-shm", "-journal"]
 
   /// Other databases beside this one that keep external data in the same folder: their names differ
   /// in the last extension only. One that this user may not read counts; SQLite's own files beside a
@@ -86,10 +86,10 @@ extension StoreFiles {
     let place: FilePath = folder.isEmpty ? "." : folder
     guard try FileKind(following: place) == .folder else { return [] }
     let names = try StoreFiles.reading(place) { try DurableFile.names(in: place) }
-    return try names.filter { $0.hasPrefix(own.stem) }.map { folder.appending($0) }
+    return try names.filter { $0.begins(with: own.stem) }.map { folder.appending($0) }
       .filter { other in
-        guard let name = other.lastComponent, name != own, name.stem == own.stem,
-          !StoreFiles.companionSuffixes.contains(where: name.string.hasSuffix),
+        guard let name = other.lastComponent, name != own, name.stem.isSameBytes(as: own.stem),
+          !StoreFiles.companionSuffixes.contains(where: name.string.ends(with:)),
           try StoreFiles.kind(at: other) == .regular
         else { return false }
         return try StoreFiles.isDatabase(other)

@@ -33,7 +33,7 @@ package enum RollbackJournal {
     return try StoreFiles.reading(path) {
       let file = try RegularFile.open(path)
       return try file.closeAfter {
-        let database = try RegularFile.open(FilePath(String(path.string.dropLast(suffix.count))))
+        let database = try RegularFile.open(FilePath(path.string.before(suffix) ?? path.string))
         return try database.closeAfter {
           try JournalScan(file: file, size: size, database: database).damage()
         }

@@ -30,9 +30,29 @@ package enum ReportPage {
   package static func html(_ report: RunReport, change: Change? = nil, now: Double) throws
     -> String
   {
+    MustacheContentTypes.register(PageText(), named: "PAGE")
     let text = String(decoding: PackageResources.report_mustache, as: UTF8.self)
     return VisibleText.lines(
       try MustacheTemplate(string: text).render(View(report, change, now: now)))
+  }
+}
+
+/// Escapes what Mustache escapes, but scalar by scalar: to Swift, and so to Mustache, a letter of a store's name and
+/// the `<` after it may be one Character.
+private struct PageText: MustacheContentType {
+  func escapeText(_ text: String) -> String {
+    var escaped = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "<": escaped += "&lt;"
+      case ">": escaped += "&gt;"
+      case "&": escaped += "&amp;"
+      case "\"": escaped += "&quot;"
+      case "'": escaped += "&#39;"
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
   }
 }
 
