@@ -29,6 +29,12 @@ extension ValueExpression {
     }
   }
 
+  /// True when a part of the expression calls the function.
+  package func calls(_ function: String) -> Bool {
+    if case .call(function, _) = self { return true }
+    return parts.contains { $0.calls(function) }
+  }
+
   /// True when what the expression yields may depend on the time at which it is evaluated.
   package var readsClock: Bool {
     switch self {

@@ -45,14 +45,23 @@ package struct SourceReads {
   }
 
   /// Adds what an expression of a row reads.
-  package mutating func add(_ expression: ValueExpression, of mapping: EntityMapping) {
+  ///
+  /// - Parameter elements: Of a row for a composite attribute the key paths of this one's elements: of a
+  ///   composite that the expression gives no others are read. Nil for any other row.
+  package mutating func add(
+    _ expression: ValueExpression, of mapping: EntityMapping, elements: [[String]]? = nil
+  ) {
     variables = [
       "source": mapping.sourceEntity.map { .objects([$0]) } ?? .unknown, "destination": .nothing,
     ]
     for name in ["manager", "entityMapping", "propertyMapping", "entityPolicy"] {
       variables[name] = .helper(name)
     }
-    read(expression)
+    let found = walk(expression)
+    guard let elements, case .composites(let whole) = found else { return use(found) }
+    for place in whole {
+      places.formUnion(elements.map { Place(entity: place.entity, path: place.path + $0) })
+    }
   }
 }
 

@@ -23,7 +23,7 @@ import Testing
         "Visit", Self.composite("place", attribute("street"), attribute("number", .integer64)),
         Self.composite("other", attribute("street", .date)), attribute("mood", transient: true),
         attribute("archive", .transformable), attribute("text"), attribute("count", .integer64),
-        Self.fetched, toOne("bird", "Bird")), bird)
+        attribute("bucket", .binary), Self.fetched, toOne("bird", "Bird")), bird)
     let destination = try model(
       entity(
         "Visit", Self.composite("spot", attribute("street"), attribute("number", .integer16)),
@@ -46,6 +46,7 @@ import Testing
   @Test(arguments: [
     "attributes: { spot: $source.place }", "attributes: { text: $source.place.street }",
     "attributes: { spot: 'TERNARY($source.place == nil, nil, $source.place)' }",
+    "attributes: { spot: 'TERNARY(godwit.bucket($source.bucket, \"a\") == nil, nil, $source.place)' }",
     "filter: place.number > 3 AND place != nil", "attributes: { mood: $source.mood }",
   ])
   func `finds nothing wrong`(rows: String) throws { #expect(try findings(rows) == []) }
@@ -93,6 +94,11 @@ import Testing
       "attributes: { spot: $source.text }",
       "error type-mismatch: a text is not converted to a composite automatically. "
         + "Give it another composite as a whole, or set its elements in a policy"
+    ),
+    (
+      "attributes: { spot: 'godwit.bucket($source.bucket, \"place\")' }",
+      "error type-mismatch: what a bucket gives may have keys that are no elements of the composite. "
+        + "Set its elements in a policy"
     ),
     (
       "attributes: { archive: $source.text }",

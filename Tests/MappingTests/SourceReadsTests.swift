@@ -17,11 +17,17 @@ import Testing
           traits: PropertyTraits(name: name), destinationEntity: target, inverseName: inverse,
           maxCount: most))
     }
+    let place = PropertyDescription.attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: "place"), type: .composite,
+        compositeElements: ["street", "town"].compactMap { text($0).attribute }))
     return try? EntityHierarchy(
       ManagedObjectModel(entities: [
         EntityDescription(
           name: "Note",
-          properties: [text("title"), text("name"), relationship("box", "Box", "notes", most: 1)]),
+          properties: [
+            place, text("title"), text("name"), relationship("box", "Box", "notes", most: 1),
+          ]),
         EntityDescription(
           name: "Box", properties: [text("title"), relationship("notes", "Note", "box", most: 0)]),
         EntityDescription(name: "Crate", superentity: "Box", properties: [text("wood")]),
@@ -73,6 +79,26 @@ import Testing
     let found =
       reads.places.map { "\($0.entity).\($0.path.joined(separator: "."))" }
       + reads.names.map { "?.\($0)" }
+    #expect(found.sorted() == expected)
+  }
+
+  @Test(arguments: [
+    ("$source.place", ["Note.place.street"]), ("noindex($source.place)", ["Note.place.street"]),
+    ("TERNARY($source.name == nil, nil, $source.place)", ["Note.name", "Note.place.street"]),
+    (
+      "$source.box.notes.@min.place", ["Box.notes", "Crate.notes", "Note.box", "Note.place.street"]
+    ),
+    ("TERNARY($source.place == nil, nil, $source.place)", ["Note.place", "Note.place.street"]),
+  ])
+  func `is of a composite what the attribute has that takes it`(text: String, expected: [String])
+    throws
+  {
+    let source = try #require(Self.source)
+    let mapping = EntityMapping(
+      name: "N", type: .transform(source: "Note", destination: "Note", PropertyMappings()))
+    var reads = SourceReads(source: source, mappings: [mapping])
+    reads.add(try ValueExpression(parsing: text), of: mapping, elements: [["street"]])
+    let found = reads.places.map { "\($0.entity).\($0.path.joined(separator: "."))" }
     #expect(found.sorted() == expected)
   }
 }

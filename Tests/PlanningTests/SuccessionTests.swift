@@ -123,16 +123,16 @@ extension Succession {
     newY: RelationshipSide, isKept: Bool
   ) throws {
     let row = PropertyMapping(name: "x", expression: try ValueExpression(parsing: "$source.x"))
-    let mapping = MappingModel(entityMappings: [
+    let mappings = [
       EntityMapping(
         name: "A",
         type: .transform(
           source: "A", destination: "A", PropertyMappings(relationships: [row]))),
       EntityMapping(
         name: "B", type: .transform(source: "B", destination: "B", PropertyMappings())),
-    ])
+    ]
     let (source, destination) = (try model(Side.many, Side.one), try model(Side.many, newY))
-    let mapped = MappedSuccession([mapping], source: source, destination: destination)
+    let mapped = MappedSuccession(mappings, source: source, destination: destination)
     let fate: PairFate = isKept ? .kept : .withoutRelationship
     #expect(mapped.fate(of: "y", from: "B", to: "A", inverse: "x") == fate)
     #expect(mapped.fate(of: "x", from: "A", to: "B", inverse: "y") == fate)

@@ -201,6 +201,21 @@ private final class LookingPolicy: EntityMigrationPolicy {
         .map { "\($0.property ?? "-") \($0.count)" }.sorted() == expected)
   }
 
+  /// Whatever gives the composite, for an attribute that has a street alone.
+  @Test(arguments: [
+    "$source.place", "TERNARY(1 == 1, $source.place, nil)", "noindex($source.place)",
+    "FUNCTION($source, \"valueForKey:\", \"place\")",
+  ])
+  func `lose the elements that the attribute does not have`(expression: String) throws {
+    let plan = try Self.fixture(composite("spot", attribute("street"))).plan(
+      Self.visits("attributes: { spot: '\(expression)' }"))
+    #expect(
+      plan.losses.filter { $0.entity == "Visit" }
+        .map { "\($0.property ?? "-") \($0.count)" }.sorted() == [
+          "place.number 2", "place.point.x 1",
+        ])
+  }
+
   @Test func `are read by policies`() throws {
     let fixture = try Self.fixture(place("place"), attribute("text"))
     fixture.policies = PolicyRegistry(["Places": PlacePolicy.self])

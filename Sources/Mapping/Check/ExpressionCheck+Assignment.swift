@@ -13,6 +13,15 @@ extension ExpressionCheck {
     case .attribute(let attribute):
       ofEach(found.cases) { $0.checkAttribute(attribute, $1) }
       checkNil(value, attribute)
+      // Only elements are evaluated: a dictionary's other keys would go without a word.
+      if attribute.type == .composite, !attribute.traits.isTransient,
+        found.cases.contains(.unknown), value.calls("godwit.bucket")
+      {
+        find(
+          .typeMismatch, .error,
+          "what a bucket gives may have keys that are no elements of the composite. Set its elements in "
+            + "a policy")
+      }
     case .relationship(let relationship):
       ofEach(found.leaves) { $0.checkRelationship(relationship, $1) }
     case .fetchedProperty:

@@ -37,16 +37,25 @@ extension LossQuestions {
       guard declared.property.isStored, let attribute = declared.property.attribute else {
         return []
       }
-      let path = successors.path(of: attribute.name, in: entity)?.compactMap(\.attribute)
+      let paths = successors.paths(of: attribute.name, in: entity)
+        .map { $0.compactMap(\.attribute) }
       return layout.valueColumns(of: attribute, in: entity).compactMap { value in
-        doubt(about: value, of: attribute, in: entity, path)
+        doubt(about: value, of: attribute, in: entity, paths)
       }
     }
   }
 
+  /// What becomes of a value on one way.
+  private enum ValueFate {
+    case dropped(why: String, end: String)
+    /// The types on the way that do not hold every number; none where nothing is lost.
+    case converted(by: [AttributeType], to: AttributeType)
+  }
+
+  /// A value is lost where every way loses it.
   private func doubt(
     about value: ValueColumn, of attribute: AttributeDescription, in entity: EntityName,
-    _ path: [AttributeDescription]?
+    _ paths: [[AttributeDescription]]
   ) -> ValueDoubt? {
     /// Every value is lost.
     func all(_ why: String, _ end: String = "dropped") -> ValueDoubt {
@@ -61,10 +70,30 @@ extension LossQuestions {
       && successors.names(element: value.path, of: attribute.name, in: entity)
     let isRead =
       value.path.isEmpty || isNamed || successors.keepsWhole(attribute.name, in: entity)
-    guard let path, isRead else { return all(successors.propertyWords) }
+    guard !paths.isEmpty, isRead else { return all(successors.propertyWords) }
+    if isNamed { return nil }
+    var (lost, chains): ((why: String, end: String)?, [[AttributeType]]) = (nil, [])
+    var types: [AttributeType] = []
+    for path in paths {
+      switch fate(of: value, attribute, in: entity, path) {
+      case .dropped(let why, let end): lost = lost ?? (why, end)
+      case .converted(let conversions, let type):
+        if conversions.isEmpty { return nil }
+        guard !chains.contains(conversions) else { continue }
+        chains.append(conversions)
+        types.append(type)
+      }
+    }
+    if chains.isEmpty { return lost.map { all($0.why, $0.end) } }
+    return narrowing(of: value, attribute, by: chains, to: types)
+  }
+
+  private func fate(
+    of value: ValueColumn, _ attribute: AttributeDescription, in entity: EntityName,
+    _ path: [AttributeDescription]
+  ) -> ValueFate {
     var types = path.map(\.type)
     if !value.path.isEmpty {
-      if isNamed { return nil }
       types = path.compactMap { step in step.leaves.first { $0.path == value.path }?.element.type }
     }
     let isKept = types.allSatisfy { type in
@@ -72,14 +101,14 @@ extension LossQuestions {
         || (successors.convertsElements && value.type.convertsElement(to: type))
     }
     guard types.count == path.count, isKept else {
-      return all("has no element of its key path and type")
+      return .dropped(why: "has no element of its key path and type", end: "dropped")
     }
     let wasDerived = attribute.derivationExpression != nil
     // What was derived and is derived anew is no loss.
     if let isComputed = successors.derivesAnew(attribute, in: entity), !(wasDerived && isComputed) {
-      return all(
-        wasDerived ? "is derived in another way" : "becomes derived",
-        isComputed
+      return .dropped(
+        why: wasDerived ? "is derived in another way" : "becomes derived",
+        end: isComputed
           ? "replaced by what the derivation gives"
           : "dropped, and derived when Core Data saves an object")
     }
@@ -88,19 +117,32 @@ extension LossQuestions {
       if !type.keepsNumbers(as: step) { conversions.append(step) }
       type = step
     }
-    guard !conversions.isEmpty else { return nil }
-    let onTheWay = conversions.map(\.xmlName).joined(separator: " or ")
-    let narrow = conversions == [type] ? "the type" : "\(onTheWay), its type on the way,"
+    return .converted(by: conversions, to: type)
+  }
+
+  /// - Parameters:
+  ///   - chains: Of each way; none is empty.
+  ///   - types: What each way ends with.
+  private func narrowing(
+    of value: ValueColumn, _ attribute: AttributeDescription, by chains: [[AttributeType]],
+    to types: [AttributeType]
+  ) -> ValueDoubt {
+    let onTheWay = chains[0].map(\.xmlName).joined(separator: " or ")
+    let why =
+      chains.count > 1
+      ? "none of the types can hold"
+      : chains == [types] ? "the type cannot hold" : "\(onTheWay), its type on the way, cannot hold"
+    let becomes = types.map(\.xmlName).joined(separator: " and ")
     let end =
       successors.refusesOutOfRange
       ? ". One beyond the type's range ends the migration (1610, 1620): cut it in an expression"
       : ""
     return ValueDoubt(
       column: value.column, property: value.keyPath(below: attribute.name),
-      question: .changed(value.column, by: conversions), kind: .narrowing,
+      question: .changed(value.column, by: chains), kind: .narrowing,
       counted: {
-        "becomes \(type.xmlName): \(Loss.number($0, "number")) \($0 == 1 ? "changes" : "change"), "
-          + "because \(narrow) cannot hold \($0 == 1 ? "it" : "them")\(end)"
+        "becomes \(becomes): \(Loss.number($0, "number")) \($0 == 1 ? "changes" : "change"), "
+          + "because \(why) \($0 == 1 ? "it" : "them")\(end)"
       })
   }
 }
@@ -250,11 +292,11 @@ struct ReferenceLoss: Hashable {
       why = "takes the references of its inverse \(other.name), which does not have them"
       return
     }
-    guard let path = successors.path(of: own.name, in: entity) else {
+    guard let path = successors.paths(of: own.name, in: entity).first else {
       kind = .relationship
       why = successors.propertyWords
       if let other {
-        let isLeft = isAlone && successors.path(of: other.name, in: target) != nil
+        let isLeft = isAlone && !successors.paths(of: other.name, in: target).isEmpty
         why +=
           isLeft
           ? ", and its inverse \(other.name) does not have them"

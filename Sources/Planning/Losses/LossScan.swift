@@ -10,15 +10,15 @@ struct LossScan {
     case row
     /// Rows in which one of the columns has a value.
     case value(of: [String])
-    /// Rows whose number is another after all the conversions, done one after the other.
-    case changed(String, by: [AttributeType])
+    /// Rows whose number is another after each of the chains of conversions.
+    case changed(String, by: [[AttributeType]])
   }
 
   /// What the columns of a row are asked.
   private struct Check {
     /// Places in a row.
     var columns: [Int] = []
-    var conversions: [Int32] = []
+    var conversions: [[Int32]] = []
     var isRow = false
     var tally: Int
   }
@@ -38,9 +38,9 @@ struct LossScan {
     switch question {
     case .row: check.isRow = true
     case .value(let columns): check.columns = columns.map { column($0) }
-    case .changed(let name, let types):
+    case .changed(let name, let chains):
       check.columns = [column(name)]
-      check.conversions = types.map { Int32($0.rawValue) }
+      check.conversions = chains.map { $0.map { Int32($0.rawValue) } }
     }
     checks[number, default: []].append(check)
     tallies.append(RowTally())
@@ -73,9 +73,16 @@ struct LossScan {
 
   private static func isCounted(_ row: UnsafeMutablePointer<RawValue>, _ check: Check) -> Bool {
     if check.conversions.isEmpty { return check.columns.contains { row[$0].kind != .null } }
-    let value = row[check.columns[0]]
-    return !check.conversions.reduce(value) { NumericConversion.convert($0, to: $1) }
-      .isEqual(to: value)
+    return NumericConversion.changes(row[check.columns[0]], by: check.conversions)
+  }
+}
+
+extension NumericConversion {
+  /// Whether a number is another after each of the chains, whose conversions are done one after the other.
+  package static func changes(_ value: RawValue, by chains: [[Int32]]) -> Bool {
+    chains.allSatisfy { chain in
+      !chain.reduce(value) { convert($0, to: $1) }.isEqual(to: value)
+    }
   }
 }
 

@@ -13,17 +13,16 @@ struct MappedSuccession: Successors {
   let source: EntityHierarchy
   let entityWords = "is taken by no entity mapping"
   let propertyWords = "is read by no expression of the mapping models"
+  let readers: PropertyReaders
   /// Source entities that a mapping takes.
   private var taken: Set<EntityName> = []
   /// Those of them that a policy takes.
   private var open: Set<EntityName> = []
-  private let readers: PropertyReaders
   private let destination: StoreLayout
 
-  init(_ models: [MappingModel], source: EntityHierarchy, destination: EntityHierarchy) {
+  init(_ mappings: [EntityMapping], source: EntityHierarchy, destination: EntityHierarchy) {
     self.source = source
     self.destination = StoreLayout(destination)
-    let mappings = models.flatMap(\.entityMappings)
     readers = PropertyReaders(mappings, source: source, destination: destination)
     for mapping in mappings {
       guard let entity = mapping.sourceEntity else { continue }
@@ -34,37 +33,27 @@ struct MappedSuccession: Successors {
 
   func keeps(_ entity: EntityName) -> Bool { taken.contains(entity) }
 
-  func path(of property: String, in entity: EntityName) -> [PropertyDescription]? {
-    guard keeps(entity) else { return nil }
-    if open.contains(entity) { return [] }
+  func paths(of property: String, in entity: EntityName) -> [[PropertyDescription]] {
+    guard keeps(entity) else { return [] }
+    if open.contains(entity) { return [[]] }
     let place = PropertyReaders.Property(entity: entity, name: property)
     let isComposite = source.property(property, of: entity)?.property.attribute?.type == .composite
     // Any other expression may save what a narrower type cuts.
     let isOpen = isComposite ? readers.readsAllOtherwise(place) : readers.readsOtherwise(place)
-    if isOpen { return [] }
-    if let targets = readers.handedTo[place] {
-      return Self.widest(targets).map { [.attribute($0)] } ?? []
-    }
-    if readers.links(place) || readers.readsOtherwise(place) { return [] }
-    return readers.derived[place].map { [.attribute($0)] }
+    if isOpen { return [[]] }
+    if let targets = readers.handedTo[place] { return targets.map { [.attribute($0)] } }
+    if readers.links(place) || readers.readsOtherwise(place) { return [[]] }
+    return readers.derived[place].map { [[.attribute($0)]] } ?? []
   }
 
   /// What is handed to an attribute whose derivation nobody computes stays there.
   func derivesAnew(_ attribute: AttributeDescription, in entity: EntityName) -> Bool? {
     let place = PropertyReaders.Property(entity: entity, name: attribute.name)
-    guard readers.handedTo[place] == nil, let derived = path(of: attribute.name, in: entity)?.first,
-      derived.attribute?.derivationExpression != attribute.derivationExpression
+    guard readers.handedTo[place] == nil,
+      let derived = paths(of: attribute.name, in: entity).first?.first?.attribute,
+      derived.derivationExpression != attribute.derivationExpression
     else { return nil }
     return true
-  }
-
-  /// The attribute that has whatever one of them has; nil where none has, or it cannot be told.
-  private static func widest(_ targets: [AttributeDescription]) -> AttributeDescription? {
-    if targets.count == 1 { return targets[0] }
-    let own = targets.filter { $0.derivationExpression == nil }
-    return own.first { wide in
-      wide.type != .composite && own.allSatisfy { $0.type.keepsNumbers(as: wide.type) }
-    }
   }
 
   /// What an attribute gets over a relationship is a value.

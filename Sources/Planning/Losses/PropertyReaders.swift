@@ -66,7 +66,9 @@ struct PropertyReaders {
         } else if let key {
           handedTo[key, default: []].append(attribute)
         } else {
-          valueReads.add(expression, of: mapping)
+          valueReads.add(
+            expression, of: mapping,
+            elements: attribute.type == .composite ? attribute.leaves.map(\.path) : nil)
         }
       }
       for row in rows.relationships {

@@ -67,6 +67,35 @@ extension Loss {
         + "dropped")
   }
 
+  /// Numbers that the entity mappings which took their objects change, where another one of the entity does
+  /// not; nil for none.
+  ///
+  /// - Parameter rows: The objects of the source that have them.
+  package init?(narrowedIn property: String, of entity: String, _ rows: RowTally) {
+    guard rows.count > 0 else { return nil }
+    self.init(
+      .narrowing, entity: entity, property: property, count: rows.count,
+      primaryKeys: rows.primaryKeys,
+      message:
+        "\(entity).\(property) has narrower types alone in the entity mappings that take these "
+        + "objects: \(Loss.number(rows.count, "number")) "
+        + "\(rows.count == 1 ? "changes" : "change").")
+  }
+
+  /// Places in a list that the entity mappings which took its owners do not keep, where another one of the
+  /// entity does; nil for none.
+  ///
+  /// - Parameter rows: An owner for each member.
+  package init?(unplacedIn relationship: String, of entity: String, _ rows: RowTally) {
+    guard rows.count > 0 else { return nil }
+    self.init(
+      .order, entity: entity, property: relationship, count: rows.count,
+      message:
+        "The order of \(entity).\(relationship) is not kept by the entity mappings that take "
+        + "these objects: the \(rows.count == 1 ? "place" : "places") of "
+        + "\(Loss.number(rows.count, "member")) \(rows.count == 1 ? "is" : "are") dropped.")
+  }
+
   /// Both as one, where shards have counted them for one reason; else nil.
   package func adding(_ other: Loss) -> Loss? {
     guard let entity, let property, kind == other.kind, entity == other.entity,
@@ -77,6 +106,8 @@ extension Loss {
       case .sharedTarget: Loss(withoutRoomIn: property, of: entity, rows)
       case .reference: Loss(unaskedIn: property, of: entity, rows)
       case .attribute: Loss(unreadIn: property, of: entity, rows)
+      case .narrowing: Loss(narrowedIn: property, of: entity, rows)
+      case .order: Loss(unplacedIn: property, of: entity, rows)
       default: nil
       }
     }

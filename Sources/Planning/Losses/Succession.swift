@@ -14,9 +14,9 @@ protocol Successors {
 
   /// Whether objects of the entity may live on.
   func keeps(_ entity: EntityName) -> Bool
-  /// What a property of an entity is, step by step; nil where its values are dropped. Empty where
-  /// nothing more is known.
-  func path(of property: String, in entity: EntityName) -> [PropertyDescription]?
+  /// Every way that a property of an entity goes: what it is, step by step. None where its values are
+  /// dropped, an empty one where nothing more is known.
+  func paths(of property: String, in entity: EntityName) -> [[PropertyDescription]]
   /// Whether the values of an attribute that becomes derived, or is derived in another way, are computed anew;
   /// false where they stay NULL until Core Data saves the object. Nil where the values stay the source's.
   func derivesAnew(_ attribute: AttributeDescription, in entity: EntityName) -> Bool?
@@ -155,22 +155,22 @@ struct Succession: Successors {
 
   func keeps(_ entity: EntityName) -> Bool { entities(of: entity) != nil }
 
-  /// What a source property of an entity is after each step; nil where it or the entity has no
+  /// What a source property of an entity is after each step; none where it or the entity has no
   /// successor.
-  func path(of property: String, in entity: EntityName) -> [PropertyDescription]? {
+  func paths(of property: String, in entity: EntityName) -> [[PropertyDescription]] {
     var (path, owner): ([PropertyDescription], EntityName) = ([], entity)
     for step in steps {
       guard let next = step.properties[owner]?[path.last?.name ?? property],
         let entity = step.mapping.successors[owner]
-      else { return nil }
+      else { return [] }
       path.append(next)
       owner = entity
     }
-    return path
+    return [path]
   }
 
   func derivesAnew(_ attribute: AttributeDescription, in entity: EntityName) -> Bool? {
-    let path = self.path(of: attribute.name, in: entity) ?? []
+    let path = paths(of: attribute.name, in: entity).first ?? []
     var (isComputed, was): (Bool?, String?) = (nil, attribute.derivationExpression)
     for (place, owner) in (entities(of: entity) ?? []).enumerated() where place < path.count {
       guard let new = path[place].attribute else { return nil }

@@ -78,7 +78,7 @@ package struct EntityMappingPlan: Codable, Sendable, Equatable {
   /// To-one columns of the source that the link stage reads after `Z_PK`.
   package var linkColumns: [String]
   package var links: [LinkProgram]
-  /// Values that this mapping drops and another one of the entity keeps. Nil for none, so that such
+  /// Values that this mapping drops or changes and another one of the entity keeps. Nil for none, so that such
   /// plans keep their fingerprint.
   package var dropped: [DroppedValue]?
   /// Relationship columns that are, or may be, set from the other side.
@@ -90,14 +90,25 @@ extension EntityMappingPlan {
   var hasLinkStage: Bool { !links.isEmpty || dropped != nil }
 }
 
-/// An attribute, or element of a composite one, that an entity mapping does not read, and others of the
-/// source entity do: its value is lost for what only this mapping takes.
+/// An attribute, or element of a composite one, of which an entity mapping keeps less than others of the
+/// source entity do: that is lost for what only this mapping takes.
 package struct DroppedValue: Codable, Sendable, Equatable {
+  /// What a mapping does not keep of a number.
+  package struct Narrowing: Codable, Sendable, Equatable {
+    /// Each of these types changes the number.
+    package var types: [AttributeType]
+    /// What each of these changes, too, nobody keeps, and the plan has counted it. Nil where all is kept
+    /// by some mapping.
+    package var counted: [AttributeType]?
+  }
+
   package var property: String
   /// Place in ``EntityMappingPlan/linkColumns``.
   package var column: Int
   /// Entity mappings that keep the value, or count it, where they took the object, too.
   package var elsewhere: [Int]
+  /// Nil where every value is dropped, so that such plans keep their fingerprint.
+  package var narrowing: Narrowing?
 }
 
 /// An attribute of the source as it lies in a row that is read. An element of a composite attribute has
@@ -160,6 +171,9 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   /// Nil where every mapping that may have taken the targets is asked, so that such plans keep their
   /// fingerprint.
   package var others: Others?
+  /// Nil where no place in a list is lost that another mapping would keep, so that such plans keep their
+  /// fingerprint.
+  package var unplaced: Unplaced?
 
   /// Entity mappings that may have taken targets of which the asked ones made nothing.
   package struct Others: Codable, Sendable, Equatable {
@@ -170,6 +184,14 @@ package struct LinkProgram: Codable, Sendable, Equatable {
     /// Or another mapping that may have taken the owner, too, asks for it. Nil for none, so that such
     /// plans keep their fingerprint.
     package var rivals: [Rival]?
+  }
+
+  /// Members of an ordered relationship that stay and whose places do not.
+  package struct Unplaced: Codable, Sendable, Equatable {
+    /// Members are what one of these took.
+    package var kept: [Int]
+    /// Entity mappings that keep the places, or count them, where they took the owner, too.
+    package var elsewhere: [Int]
   }
 
   /// Another mapping of the owner's entity, and the mappings whose objects it keeps references to.

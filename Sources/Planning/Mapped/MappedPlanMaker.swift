@@ -72,7 +72,8 @@ struct MappedPlanMaker {
     plan.losses =
       try LossCounter(
         binding: maker.binding, census: context.census,
-        successors: MappedSuccession(mapped.models, source: source, destination: destination)
+        successors: MappedSuccession(
+          mapped.models.flatMap(\.entityMappings), source: source, destination: destination)
       ).losses() + Loss.history(of: context, dropping: dropped)
     plan.fingerprint = try maker.fingerprint(of: plan)
     // Two plans that differ in nothing else are one: whoever resumes takes the time of the earlier.

@@ -10,6 +10,9 @@ import GodwitPersistentStore
 /// a mapping that takes the owner asks the target's mapping along the relationship, or the target's
 /// mapping asks one of those along the inverse. What a policy does, and what other expressions make of
 /// the relationship, nobody sees.
+///
+/// Likewise the members of a list, where a mapping keeps them without their places and another one of the
+/// entity has these.
 struct OtherTakers {
   /// A relationship program that follows a relationship of the source.
   private struct Follower {
@@ -77,6 +80,7 @@ struct OtherTakers {
       uniqueKeysWithValues: owners.filter { plans[$0].table != nil }.map { owner in
         (owner, Set(open + made.filter { keeps($0, owner, property, inverse, plans) }))
       })
+    addPlaces(of: property, asks.mapValues { $0.subtracting(open) }, readers, &plans)
     for owner in asks.keys.sorted() {
       let missed = made.filter { taker in
         !asks.contains { $0.value.contains(taker) && ($0.key == owner || plans[$0.key].takesAll) }
@@ -91,6 +95,42 @@ struct OtherTakers {
         missed: missed, kept: kept, rivals: rivals.isEmpty ? nil : rivals)
       for index in missed + kept + rivals.map(\.mapping) { plans[index].isReferenced = true }
     }
+  }
+
+  /// Has the places counted that a mapping does not keep and another one of the owners does.
+  ///
+  /// - Parameter kept: For each mapping of the owners, those whose objects stay members.
+  private func addPlaces(
+    of property: Property, _ kept: [Int: Set<Int>], _ readers: PropertyReaders,
+    _ plans: inout [EntityMappingPlan]
+  ) {
+    guard let declared = source.property(property.name, of: property.entity),
+      let relationship = declared.property.relationship, relationship.isOrdered,
+      context.storage(of: relationship, declaredBy: declared.entity)?.orderColumn != nil,
+      !readers.readsOtherwise(property)
+    else { return }
+    let owners = kept.keys.sorted()
+    let placing = owners.filter { keepsPlaces(of: property, $0) }
+    // Where none does, the plan has counted the places.
+    guard !placing.isEmpty, !placing.contains(where: { plans[$0].takesAll }) else { return }
+    let others = owners.filter { !placing.contains($0) }
+    for owner in others {
+      let members = kept[owner]?.sorted() ?? []
+      guard !members.isEmpty, let link = program(of: property, for: owner, &plans) else { continue }
+      let elsewhere = placing + others.filter { $0 < owner }
+      plans[owner].links[link].unplaced = .init(kept: members, elsewhere: elsewhere)
+      for index in members + elsewhere { plans[index].isReferenced = true }
+    }
+  }
+
+  /// A to-one keeps the first one: the place decides which it is.
+  private func keepsPlaces(of property: Property, _ owner: Int) -> Bool {
+    let own = PropertyReaders(
+      [members[owner].mapping], source: source, destination: context.destination.hierarchy)
+    return own.links[property]?.contains { link in
+      !link.relationship.isToMany
+        || context.destination.storesPlaces(in: link.relationship, of: link.entity)
+    } ?? false
   }
 
   /// Whether a mapping's objects keep their references to what another one took, from either side.

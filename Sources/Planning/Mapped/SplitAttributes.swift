@@ -3,20 +3,32 @@ import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 
-/// Finds the attributes that some entity mappings of an entity read and others do not: what only the
-/// others take loses the values, and the link stage counts them.
+/// Finds the attributes of which some entity mappings of an entity keep less than others do: what only
+/// they take loses the values, or its numbers change, and the link stage counts that.
 ///
-/// Nothing is said of what a key path reads of other objects, or of an entity that a policy takes.
+/// Each mapping is judged as if it were the entity's only one. Nothing is said of what a key path reads of
+/// other objects, or of an entity that a policy takes.
 struct SplitAttributes {
   private struct Reader {
     var index: Int
     var properties: PropertyReaders
+    /// What the mapping alone would lose of the entity's values, by their columns.
+    var doubts: [String: LossScan.Question]
     /// First keys of `$source` in expressions that are no plain ones.
     var ownKeys: Set<String>
 
     /// Whether the mapping reads the property of other objects than the one at hand.
     func isOpen(_ place: PropertyReaders.Property) -> Bool {
       properties.readsOtherwise(place) && !ownKeys.contains(place.name)
+    }
+
+    /// The types in which the mapping has an attribute's values: its own where it keeps them all.
+    func types(of attribute: SourceAttribute) -> [AttributeType] {
+      switch doubts[attribute.column] {
+      case .changed(_, let chains): chains.flatMap(\.self)
+      case .value, .row: []
+      case nil: [attribute.type]
+      }
     }
   }
 
@@ -31,7 +43,10 @@ struct SplitAttributes {
       }
       let makers = indices.filter { plans[$0].table != nil }
       guard makers.count > 1 else { continue }
-      add(entity, makers.map(reader), others: readers { $0.sourceEntity != entity }, &plans)
+      let others = PropertyReaders(
+        members.map(\.mapping).filter { $0.sourceEntity != entity },
+        source: context.source.hierarchy, destination: context.destination.hierarchy)
+      add(entity, makers.map { reader($0, of: entity) }, others: others, &plans)
     }
   }
 
@@ -49,50 +64,55 @@ struct SplitAttributes {
       else {
         continue
       }
-      let keepers = makers.filter { $0.properties.reads(place, Array(path.dropFirst())) }
-        .map(\.index)
-      guard !keepers.isEmpty, !keepers.contains(where: { plans[$0].takesAll }) else { continue }
-      let droppers = makers.map(\.index).filter { !keepers.contains($0) }
-      for dropper in droppers {
-        let column =
-          plans[dropper].linkColumns.firstIndex(of: attribute.column)
-          ?? plans[dropper].linkColumns.count
-        if column == plans[dropper].linkColumns.count {
-          plans[dropper].linkColumns.append(attribute.column)
+      let kept = makers.map { (index: $0.index, types: $0.types(of: attribute)) }
+      for own in kept {
+        let wider = kept.filter { !$0.types.areKept(in: own.types) }
+        guard !wider.isEmpty, !wider.contains(where: { plans[$0.index].takesAll }) else { continue }
+        let equal = kept.filter {
+          $0.index < own.index && $0.types.areKept(in: own.types)
+            && own.types.areKept(in: $0.types)
         }
-        let elsewhere = keepers + droppers.filter { $0 < dropper }
-        plans[dropper].dropped =
-          (plans[dropper].dropped ?? [])
-          + [DroppedValue(property: attribute.name, column: column, elsewhere: elsewhere)]
+        let elsewhere = (wider + equal).map(\.index)
+        let column =
+          plans[own.index].linkColumns.firstIndex(of: attribute.column)
+          ?? plans[own.index].linkColumns.count
+        if column == plans[own.index].linkColumns.count {
+          plans[own.index].linkColumns.append(attribute.column)
+        }
+        var dropped = DroppedValue(
+          property: attribute.name, column: column, elsewhere: elsewhere)
+        if !own.types.isEmpty {
+          let isKept = kept.contains { [attribute.type].areKept(in: $0.types) }
+          dropped.narrowing = DroppedValue.Narrowing(
+            types: own.types, counted: isKept ? nil : kept.flatMap(\.types))
+        }
+        plans[own.index].dropped = (plans[own.index].dropped ?? []) + [dropped]
         for index in elsewhere { plans[index].isReferenced = true }
       }
     }
   }
 
-  private func readers(_ isIncluded: (EntityMapping) -> Bool) -> PropertyReaders {
-    PropertyReaders(
-      members.map(\.mapping).filter(isIncluded), source: context.source.hierarchy,
-      destination: context.destination.hierarchy)
-  }
-
-  private func reader(_ index: Int) -> Reader {
+  private func reader(_ index: Int, of entity: EntityName) -> Reader {
     let mapping = members[index].mapping
     let rows = mapping.properties.attributes + mapping.properties.relationships
+    let successors = MappedSuccession(
+      [mapping], source: context.source.hierarchy, destination: context.destination.hierarchy)
+    let doubts = LossQuestions(
+      layout: context.source, successors: successors, mayHaveRows: { _ in true }
+    ).values(of: entity)
     return Reader(
-      index: index,
-      properties: PropertyReaders(
-        [mapping], source: context.source.hierarchy, destination: context.destination.hierarchy),
+      index: index, properties: successors.readers,
+      doubts: Dictionary(
+        doubts.map { ($0.column, $0.question) }, uniquingKeysWith: { first, _ in first }),
       ownKeys: Set(
         rows.compactMap(\.expression).filter { $0.plainSourceKey == nil }
           .flatMap { $0.firstKeys(of: "source") }))
   }
 }
 
-extension PropertyReaders {
-  /// Whether some row reads an attribute, or of a composite one the element that `path` leads to.
-  func reads(_ place: Property, _ path: [String]) -> Bool {
-    if handedTo[place] != nil || derived[place] != nil { return true }
-    return path.isEmpty
-      ? readsOtherwise(place) : readsAllOtherwise(place) || names(element: path, of: place)
+extension [AttributeType] {
+  /// Whether each number that one of these types holds is held by one of the others.
+  fileprivate func areKept(in others: Self) -> Bool {
+    allSatisfy { type in others.contains { type == $0 || type.keepsNumbers(as: $0) } }
   }
 }

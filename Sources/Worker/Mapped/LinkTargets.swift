@@ -30,6 +30,8 @@ final class LinkTargets {
   private let others:
     (missed: [(mapping: Int, association: any Association)], kept: [any Association])
   private let rivals: [(plan: LinkProgram.Rival, association: any Association)]
+  /// See ``LinkProgram/Unplaced``.
+  private let unplaced: (kept: [any Association], elsewhere: [any Association])?
   /// The source's relationship that is followed, and the number of its targets' table.
   private let followed: (reference: SourceReference, table: Int)?
   private let allowed: Set<Int64>
@@ -43,6 +45,7 @@ final class LinkTargets {
   @exclusivity(unchecked) private(set) var targets: [Target] = []
   private var dropped = RowTally()
   private var unasked = RowTally()
+  private var placeless = RowTally()
   private var damage = FindingTally()
   @exclusivity(unchecked) private var object: Int64 = 0
 
@@ -89,6 +92,9 @@ final class LinkTargets {
     rivals = try (plan.others?.rivals ?? []).map {
       ($0, try context.association($0.mapping))
     }
+    unplaced = try plan.unplaced.map {
+      (try $0.kept.map(context.association), try $0.elsewhere.map(context.association))
+    }
     try readPair()
   }
 
@@ -107,6 +113,12 @@ final class LinkTargets {
       while let pair = listed, pair.owner <= source {
         if pair.owner == source {
           if calls.isEmpty { try add(pair.target) } else { asked.append((pair.target, false)) }
+          if let unplaced,
+            try unplaced.kept.contains(where: { try $0.destination(of: pair.target) != nil }),
+            try !unplaced.elsewhere.contains(where: { try $0.destination(of: source) != nil })
+          {
+            placeless.add(source)
+          }
         }
         try readPair()
       }
@@ -250,14 +262,19 @@ final class LinkTargets {
     if let entity = plan.entityPlace { output[entity] = .integer(first.entity) }
   }
 
-  /// What the objects so far have of a to-one relationship beside its one object, and their references
-  /// to what went through mappings that nothing asks.
+  /// What the objects so far have of a to-one relationship beside its one object, their references to what
+  /// went through mappings that nothing asks, and places in their lists.
   var losses: [Loss] {
     let unasked = followed.flatMap {
       Loss(unaskedIn: $0.reference.relationship, of: mapping.source?.rawValue ?? "", self.unasked)
     }
+    let placeless = followed.flatMap {
+      Loss(
+        unplacedIn: $0.reference.relationship, of: mapping.source?.rawValue ?? "", self.placeless)
+    }
     return [
       Loss(withoutRoomIn: plan.property, of: mapping.destination?.rawValue ?? "", dropped), unasked,
+      placeless,
     ].compactMap(\.self)
   }
 
