@@ -6,7 +6,7 @@ import GodwitPlanning
 import GodwitSQLite
 
 /// Makes objects and associations.
-final class PolicyCopyEngine: PolicyEngine {
+final class PolicyCopyEngine: PolicyStageEngine {
   private let objects: DestinationObjects
   private let expressions: RowExpressions
   private let code: AttributeProgramCode

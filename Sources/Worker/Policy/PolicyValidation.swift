@@ -153,21 +153,23 @@ struct PolicyCustomValidation {
     engine.written = SourceObjects(context.mapped, mapping, written: assembled)
     let run = try PolicyRun(context, engine)
     engine.progress = 1
-    try run.perform("resumeEntityMapping") {
-      try run.policy.resumeEntityMapping(run.mapping, manager: run.manager)
-    }
-    try run.perform("performCustomValidation") {
-      try run.policy.performCustomValidation(forMapping: run.mapping, manager: run.manager)
-    }
-    try run.perform("endEntityMapping") {
-      try run.policy.endEntityMapping(run.mapping, manager: run.manager)
+    try PolicyEngine.working(for: engine) {
+      try run.perform("resumeEntityMapping") {
+        try run.policy.resumeEntityMapping(run.mapping, manager: run.manager)
+      }
+      try run.perform("performCustomValidation") {
+        try run.policy.performCustomValidation(forMapping: run.mapping, manager: run.manager)
+      }
+      try run.perform("endEntityMapping") {
+        try run.policy.endEntityMapping(run.mapping, manager: run.manager)
+      }
     }
     return ShardSummary()
   }
 }
 
 /// Reads the written destination.
-final class PolicyValidationEngine: PolicyEngine {
+final class PolicyValidationEngine: PolicyStageEngine {
   fileprivate(set) var written: SourceObjects?
 
   override func read(_ key: String, _ object: ObjectReference) throws -> ExpressionValue? {
