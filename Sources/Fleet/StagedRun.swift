@@ -136,8 +136,8 @@ extension ChainRun {
     return ends
   }
 
-  /// Errors of the machine, which no handler is to blame for: handlers cannot make any of these types. A
-  /// `CancellationError` is the handler's, since nothing here throws one.
+  /// Errors of the machine, which no handler is to blame for: handlers cannot make any of these types, since a
+  /// store that one has kept is never asked. A `CancellationError` is the handler's, since nothing here throws one.
   private static func isOwn(_ error: any Error) -> Bool {
     error is SQLiteError || error is DurabilityError || error is StoreError || error is CommitError
   }
@@ -165,6 +165,7 @@ extension RetryPolicy {
       judgement.reasons = findings.map(Reason.init(finding:))
       judgement.findings = findings
       judgement.verdict = .refused
+    case .callIsOver: judgement.reasons = [Reason(reason: "handler", message: "\(error)")]
     case .modelReferenceNotFound, .frameworkVersionMismatch, .unknownVersion, .duplicateChecksum:
       break
     }

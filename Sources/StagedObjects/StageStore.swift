@@ -36,6 +36,8 @@ package final class StageStore: StageStoreAccess {
   let files: StoreFiles
   let connection: Connection
   let settings: Settings
+  package var side: ObjectReference.Store { settings.side }
+  package private(set) var isOver = false
   let listEnds = ListEnds()
   /// How properties are reached, each found once.
   var places: [EntityName: [String: StagePlace]] = [:]
@@ -160,7 +162,9 @@ package final class StageStore: StageStoreAccess {
     return outcome
   }
 
+  /// Before the connection is closed: a handler may have kept the store.
   private func forgetStatements() {
+    isOver = true
     places = [:]
     countedRelationships = [:]
     inserts = [:]
@@ -324,6 +328,13 @@ extension StageStore {
   ) -> StagedMigrationError {
     .invalidValue(
       entity: entity.rawValue, property: property, code: code, message: message + ".")
+  }
+
+  /// - Parameter message: Of one sentence, behind which the object's key is named.
+  func refused(
+    _ object: ObjectReference, _ property: String, _ message: String, code: Int = 1550
+  ) -> StagedMigrationError {
+    refused(object.entity, property, "\(message) (Z_PK \(object.primaryKey))", code: code)
   }
 
   func missing(_ object: ObjectReference, _ property: String) -> StagedMigrationError {
