@@ -112,6 +112,7 @@ extension StageStore {
     _ = try connection.rows(
       "DELETE FROM \(quoted(layout.table(of: object.entity)?.name ?? "")) WHERE Z_PK = ?1",
       [.integer(object.primaryKey)])
+    deleted.insert(object.entity)
     try forget(object)
   }
 
