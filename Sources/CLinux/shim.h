@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <malloc.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -86,5 +87,11 @@ static inline int linux_rename_new_at(
 
 // pipe2(2) with O_CLOEXEC
 static inline int linux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, 02000000); }
+
+// posix_spawn_file_actions_addfchdir_np(3), since glibc 2.29
+static inline int linux_spawn_in(posix_spawn_file_actions_t *actions, int folder) {
+  extern int posix_spawn_file_actions_addfchdir_np(posix_spawn_file_actions_t *, int);
+  return posix_spawn_file_actions_addfchdir_np(actions, folder);
+}
 
 #endif

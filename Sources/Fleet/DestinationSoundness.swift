@@ -83,27 +83,38 @@ struct DestinationSoundness {
     throw UnsoundDestination(new, isOwnMapping: plan.mapped != nil)
   }
 
-  /// The same for a store that a stage's handler has changed in place.
+  /// The same for a store that a stage's handler has changed in place: its rows have kept their keys.
   ///
   /// - Parameters:
   ///   - written: The store after the handler, with its external data beside it.
   ///   - earlier: The store that the handler was given a copy of.
+  ///   - told: What the steps before have found.
+  /// - Returns: Of that, what the handler has not mended.
+  /// - Throws: ``UnsoundDestination``.
   static func judge(
-    handled written: StoreBinding, earlier: () throws -> StoreBinding
-  ) throws {
+    handled written: StoreBinding, earlier: () throws -> StoreBinding, told: [StoreFinding]
+  ) throws -> [StoreFinding] {
     let failures = try StoreSoundness.check(written).filter(\.kind.isFailure)
-    if failures.isEmpty { return }
-    let before = try StoreSoundness.check(earlier())
-    let new = failures.filter { finding in
-      finding.count
-        > before.reduce(Int64(0)) { sum, other in
-          let isSame =
-            other.kind == finding.kind && other.entity == finding.entity
-            && other.property == finding.property
-          return isSame ? sum + other.count : sum
-        }
+    if failures.isEmpty, !told.contains(where: \.kind.isFailure) { return told }
+    let earlier = try earlier()
+    let before = try StoreSoundness.check(earlier).filter(\.kind.isFailure)
+    let new = try failures.compactMap { finding -> StoreFinding? in
+      if let rows = try StoreSoundness.newRows(of: finding, in: written, since: earlier) {
+        return rows.count > 0 ? rows : nil
+      }
+      let known = before.reduce(Int64(0)) { sum, other in
+        let isSame =
+          other.kind == finding.kind && other.entity == finding.entity
+          && other.property == finding.property
+        return isSame ? sum + other.count : sum
+      }
+      return finding.count > known ? finding : nil
     }
     guard new.isEmpty else { throw UnsoundDestination(new, isOwnMapping: true) }
+    return told.compactMap { finding in
+      guard before.contains(where: finding.isSame) else { return finding }
+      return failures.first(where: finding.isSame)
+    }
   }
 }
 

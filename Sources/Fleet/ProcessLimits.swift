@@ -20,8 +20,8 @@ package enum ProcessLimits {
     }
   }
 
-  /// Makes the process fit to work: standard descriptors that are open, and signals that are
-  /// errors of calls.
+  /// Makes the process fit to work: standard descriptors that are open, the folder that workers begin in,
+  /// and signals that are errors of calls.
   ///
   /// - Parameter workers: How many worker processes there may be; nil for a process whose
   ///   coordinator has tried the limits.
@@ -29,6 +29,7 @@ package enum ProcessLimits {
   package static func prepare(workers: Int?) throws {
     openStandardDescriptors()
     try requireNull()
+    _ = WorkerProcess.folder
     // A pipe without a reader and a file at its size limit are errors of write(2).
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)

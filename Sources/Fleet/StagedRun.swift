@@ -26,8 +26,9 @@ extension ChainRun {
     let written = folder.store(of: step)
     let ends: CommitEnds
     let outcome: StageStore.Outcome
+    let findings: [StoreFinding]
     do {
-      (ends, outcome) = try await onOwnThread {
+      (ends, outcome, findings) = try await onOwnThread {
         let ends = try copy(step, after: earlier, fingerprint)
         let settings = StageStore.Settings(
           side: call.phase == .willMigrate ? .source : .destination,
@@ -44,8 +45,7 @@ extension ChainRun {
         } catch {
           throw StageHandlerError(error, in: call.phase, of: call.stage)
         }
-        try judge(written, step, after: earlier, ends, model)
-        return (ends, outcome)
+        return (ends, outcome, try judge(written, step, after: earlier, ends, model))
       }
     } catch  where error is StoreDamage || error is UnsoundDestination || error is StageHandlerError
     {
@@ -59,7 +59,7 @@ extension ChainRun {
       stage: call.phase.rawValue, seconds: (ContinuousClock.now - began).inSeconds,
       rows: outcome.changed, bytes: DiskSpace.size(of: written.store), units: 1, reused: 0)
     result.stages = (result.stages ?? []) + [cost]
-    result.findings += outcome.notes
+    result.findings = findings + outcome.notes
     if let counts = outcome.counts {
       result.counts = Dictionary(uniqueKeysWithValues: counts.map { ($0.key.rawValue, $0.value) })
       result.rows = counts.values.reduce(0, +)
@@ -93,17 +93,18 @@ extension ChainRun {
   }
 
   /// What the handler has left is judged as a migration's destination is.
+  ///
+  /// - Returns: What there is still to tell of what the steps before have found.
   private func judge(
     _ written: StoreFiles, _ step: Int, after earlier: ChainFolder.Done?, _ ends: CommitEnds,
     _ model: EntityHierarchy
-  ) throws {
+  ) throws -> [StoreFinding] {
     let snapshot = folder.run(of: step).snapshot
     let path = earlier == nil ? FilePath(ends.readPath) : folder.store(of: step - 1).store
-    try DestinationSoundness.judge(
-      handled: StoreBinding(SourceStore(path: written.store, snapshotFolder: snapshot), model)
-    ) {
-      StoreBinding(try SourceStore(path: path, snapshotFolder: snapshot), model)
-    }
+    return try DestinationSoundness.judge(
+      handled: StoreBinding(SourceStore(path: written.store, snapshotFolder: snapshot), model),
+      earlier: { StoreBinding(try SourceStore(path: path, snapshotFolder: snapshot), model) },
+      told: earlier?.result.findings ?? [])
   }
 
   /// Makes the copy that the handler works on.
@@ -135,8 +136,8 @@ extension ChainRun {
     return ends
   }
 
-  /// Errors of the machine, which no handler is to blame for: handlers cannot make any of these types. A
-  /// `CancellationError` is the handler's, since nothing here throws one.
+  /// Errors of the machine, which no handler is to blame for: handlers cannot make any of these types, since a
+  /// store that one has kept is never asked. A `CancellationError` is the handler's, since nothing here throws one.
   private static func isOwn(_ error: any Error) -> Bool {
     error is SQLiteError || error is DurabilityError || error is StoreError || error is CommitError
   }
@@ -164,6 +165,7 @@ extension RetryPolicy {
       judgement.reasons = findings.map(Reason.init(finding:))
       judgement.findings = findings
       judgement.verdict = .refused
+    case .callIsOver: judgement.reasons = [Reason(reason: "handler", message: "\(error)")]
     case .modelReferenceNotFound, .frameworkVersionMismatch, .unknownVersion, .duplicateChecksum:
       break
     }

@@ -42,7 +42,7 @@ extension StoreAttempt {
           path, model: try EntityHierarchy(modelCache: cache),
           settings: StageStore.Settings(
             side: .destination, pattern: RegularExpression.matcher,
-            runDate: Date().timeIntervalSinceReferenceDate)
+            runDate: plan.mapped?.runDate ?? Date().timeIntervalSinceReferenceDate)
         ) { body in
           try origins.forEach { try body($0.entity, $0.key, $1.entity, $1.key) }
         }

@@ -36,6 +36,9 @@ final class WorkerProcess: Sendable {
   private let stallLimit: Double
   private let state: Mutex<State>
 
+  /// Where the command began, which is where every worker begins: a handler may have changed the folder since.
+  static let folder = try? FileDescriptor.open(
+    ".", .readOnly, options: [.directory, .closeOnExec])
   /// How the words begin that tell of the end of a silent process.
   static let silence = "made no progress"
   /// Likewise of one that had opened too many files.
@@ -250,6 +253,7 @@ extension WorkerProcess {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, input.rawValue, STDIN_FILENO)
     posix_spawn_file_actions_adddup2(&actions, output.rawValue, STDOUT_FILENO)
+    if let folder { _ = linux_spawn_in(&actions, folder.rawValue) }
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }

@@ -17,8 +17,15 @@ package struct CarriedTriggers: Sendable, Equatable {
   /// writes to a table with such a trigger needs stubs of them.
   package static let coreDataFunctions = [
     "NSCoreDataDATriggerUpdatedAffectedObjectValue",
-    "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue", "NSCoreDataNow",
+    "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue", now,
   ]
+  /// Likewise, what gives the time.
+  package static let now = "NSCoreDataNow"
+
+  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`.
+  package static func keeps(_ trigger: String, _ attribute: String, of entity: EntityName) -> Bool {
+    trigger.begins(with: "Z_DA_") && trigger.utf8.contains("_\(entity)_\(attribute)_".utf8)
+  }
 }
 
 extension DestinationSchema {
@@ -54,7 +61,7 @@ extension DestinationSchema {
     for name in layout.hierarchy.order {
       for case .attribute(let attribute) in layout.hierarchy[name]?.properties ?? []
       where attribute.derivationExpression != nil && !attribute.traits.isTransient {
-        guard !kept.contains(where: { TriggerComparison.keeps($0, attribute.name, of: name) })
+        guard !kept.contains(where: { CarriedTriggers.keeps($0, attribute.name, of: name) })
         else { continue }
         result.notes.append(
           "No trigger keeps the derived attribute \(name).\(attribute.name): its values are those "
@@ -131,7 +138,7 @@ private struct TriggerComparison {
       let isKept = destination.hierarchy.order.contains { name in
         (destination.hierarchy[name]?.properties ?? []).contains { property in
           guard let derivation = property.attribute?.derivationExpression,
-            Self.keeps(trigger.name, property.name, of: name)
+            CarriedTriggers.keeps(trigger.name, property.name, of: name)
           else { return false }
           let old = source.hierarchy.property(property.name, of: name)?.property.attribute
           return old?.derivationExpression == derivation
@@ -183,11 +190,6 @@ private struct TriggerComparison {
     let tables = ["Z_ENT", "Z_PRIMARYKEY", "ACHANGE"].map(\.columnKey)
     return tables.contains(word) || word.starts(with: "ANSCK".columnKey)
       || numberColumns.contains(word)
-  }
-
-  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`.
-  static func keeps(_ trigger: String, _ attribute: String, of entity: EntityName) -> Bool {
-    trigger.begins(with: "Z_DA_") && trigger.utf8.contains("_\(entity)_\(attribute)_".utf8)
   }
 
   /// Name → what it stands for, once for each table that has it.

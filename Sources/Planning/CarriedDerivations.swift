@@ -81,7 +81,7 @@ extension PlanContext {
 
 extension ValueExpression {
   /// The keys of each key path of a derivation, operators such as `@sum` left out.
-  fileprivate var keyPaths: [[String]] {
+  package var keyPaths: [[String]] {
     switch self {
     case .keyPath(_, let keys):
       [keys.compactMap { if case .key(let key) = $0 { key } else { nil } }]

@@ -16,6 +16,21 @@ extension Connection {
     }
   }
 
+  /// Makes an SQL function that gives a number, whatever its arguments.
+  public func registerNumber(_ name: String, _ number: Double) throws {
+    let handle = try openHandle(name)
+    let context = UnsafeMutablePointer<Double>.allocate(capacity: 1)
+    context.initialize(to: number)
+    // SQLite gives it back, also where it fails.
+    let code = sqlite3_create_function_v2(
+      handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, context,
+      { context, _, _ in
+        guard let number = sqlite3_user_data(context) else { return }
+        sqlite3_result_double(context, number.load(as: Double.self))
+      }, nil, nil, { $0?.deallocate() })
+    guard code == SQLITE_OK else { throw failure(code, in: "function \(name)") }
+  }
+
   /// Makes an SQL function of one argument that rounds a number to single precision; everything
   /// else stays as it is.
   public func registerSinglePrecision(_ name: String) throws {

@@ -226,8 +226,7 @@ extension StageRelationship {
       // The column belongs to the to-one side, from whichever side it is set.
       let property = description.isToMany ? inverse?.description.name : nil
       throw store.refused(
-        row.entity, property ?? description.name,
-        "the object breaks a uniqueness constraint (Z_PK \(row.primaryKey))", code: 1551)
+        row, property ?? description.name, "the object breaks a uniqueness constraint", code: 1551)
     }
   }
 

@@ -30,7 +30,7 @@ extension StageStore {
   /// - Throws: ``RepeatedValue``, `SQLiteError`.
   func computeDerived() throws {
     let derived = try model.order.flatMap { entity in
-      try counts(of: entity) + texts(of: entity)
+      try counts(of: entity) + own(of: entity)
     }
     let unique = Set(model.order.flatMap { model[$0]?.uniquenessConstraints ?? [] }.joined())
     // Objects may exchange values of a constraint, in one table those of several entities, too.
@@ -82,22 +82,61 @@ extension StageStore {
     }
   }
 
-  /// Attributes that derive from the object's own texts.
-  private func texts(of entity: EntityName) throws -> [DerivedColumn] {
+  /// Attributes that derive from the object alone.
+  private func own(of entity: EntityName) -> [DerivedColumn] {
     guard let table = layout.table(of: entity) else { return [] }
     return model.properties(of: entity).compactMap { declared in
       guard declared.property.isStored, let attribute = declared.property.attribute,
-        attribute.type == .string, let column = layout.column(of: attribute.name, in: entity),
-        let derived = attribute.ownDerivation(model, of: entity)?.derivedText({ name in
-          guard model.property(name, of: entity)?.property.attribute?.type == .string else {
-            return nil
-          }
-          return layout.column(of: name, in: entity).map(quoted)
-        })
+        let column = layout.column(of: attribute.name, in: entity),
+        let derived = derivation(of: attribute, in: entity)
       else { return nil }
       return DerivedColumn(
         entity: entity, name: attribute.name, table: table.name, column: column, value: derived,
         keys: "SELECT pk FROM temp.changes WHERE ent = ?1")
+    }
+  }
+
+  /// In SQL: a function of the object's own texts, or the time of the change; nil for any other.
+  private func derivation(of attribute: AttributeDescription, in entity: EntityName) -> String? {
+    guard let own = attribute.ownDerivation(model, of: entity) else { return nil }
+    if case .call("now", _) = own { return attribute.type == .date ? "\(settings.runDate)" : nil }
+    guard attribute.type == .string else { return nil }
+    return own.derivedText { name in
+      guard model.property(name, of: entity)?.property.attribute?.type == .string else {
+        return nil
+      }
+      return layout.column(of: name, in: entity).map(quoted)
+    }
+  }
+
+  /// Notes on attributes that derive from what was changed in another way, which no trigger keeps.
+  func carriedDerivations() throws -> [StoreFinding] {
+    let changed = try connection.rows("SELECT DISTINCT ent FROM temp.changes")
+      .compactMap { $0.first?.integer.flatMap { entityName($0) } }
+    let entities = deleted.union(changed)
+    guard !entities.isEmpty else { return [] }
+    let triggers = try connection.rows("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+      .compactMap { $0.first?.text }
+    return model.order.flatMap { owner in
+      (model[owner]?.properties ?? []).compactMap { property in
+        guard property.isStored, let attribute = property.attribute,
+          let text = attribute.derivationExpression, attribute.countedRelationship == nil,
+          derivation(of: attribute, in: owner) == nil,
+          !triggers.contains(where: { CarriedTriggers.keeps($0, attribute.name, of: owner) })
+        else { return nil }
+        var inputs = Set(model.concrete(of: owner))
+        for path in (try? ValueExpression(parsing: text))?.keyPaths ?? [] {
+          guard let first = path.first,
+            let relationship = model.property(first, of: owner)?.property.relationship
+          else { continue }
+          inputs.formUnion(model.concrete(of: relationship.destinationEntity))
+        }
+        guard !inputs.isDisjoint(with: entities) else { return nil }
+        return StoreFinding(
+          kind: .note, entity: owner.rawValue, property: attribute.name,
+          message:
+            "is not derived again from what the handler changed until Core Data saves the objects")
+      }
     }
   }
 }

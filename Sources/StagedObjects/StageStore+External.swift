@@ -25,12 +25,12 @@ extension StageStore {
     case 2:
       let name = String(decoding: bytes.dropFirst().dropLast(), as: UTF8.self)
       guard ExternalDataFolder.isSound(name) else {
-        throw refused(object.entity, key, "the name of its external data is damaged")
+        throw refused(object, key, "the name of its external data is damaged")
       }
       let path = files.externalDataFolder.appending(name)
       guard
         let bytes = try RegularFile.bytesIfPresent(of: path, limit: Self.largestFile)
-      else { throw refused(object.entity, key, "its external data is missing") }
+      else { throw refused(object, key, "its external data is missing") }
       return bytes
     default: return bytes
     }

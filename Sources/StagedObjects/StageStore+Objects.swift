@@ -89,9 +89,8 @@ extension StageStore {
       where relationship.description.deleteRule == .deny {
         guard try members(of: relationship, object).allSatisfy(all.contains) else {
           throw refused(
-            object.entity, relationship.description.name,
-            "the relationship has objects and denies deletion (Z_PK \(object.primaryKey))",
-            code: 1600)
+            object, relationship.description.name,
+            "the relationship has objects and denies deletion", code: 1600)
         }
       }
     }
@@ -113,6 +112,7 @@ extension StageStore {
     _ = try connection.rows(
       "DELETE FROM \(quoted(layout.table(of: object.entity)?.name ?? "")) WHERE Z_PK = ?1",
       [.integer(object.primaryKey)])
+    deleted.insert(object.entity)
     try forget(object)
   }
 

@@ -34,18 +34,20 @@ extension StageStore {
     case (_, let members?) where relationship.description.isToMany: listed = members
     default:
       let wanted = relationship.description.isToMany ? "objects" : "an object, or nil"
-      throw refused(object.entity, name, "the relationship is set to \(wanted)")
+      throw refused(object, name, "the relationship is set to \(wanted)")
     }
     var seen: Set<ObjectReference> = []
     var targets: [ObjectReference] = []
     for value in listed {
-      guard case .object(let target) = value,
-        model.isKind(target.entity, of: relationship.description.destinationEntity)
+      guard case .object(let named) = value,
+        model.isKind(named.entity, of: relationship.description.destinationEntity)
       else {
         throw refused(
-          object.entity, name,
+          object, name,
           "its objects are of the entity \(relationship.description.destinationEntity)")
       }
+      // A reference may come from the stage's other handler.
+      let target = ObjectReference(named.entity, named.primaryKey, in: side)
       guard try exists(target) else { throw missing(target, "") }
       if seen.insert(target).inserted { targets.append(target) }
     }
@@ -101,7 +103,7 @@ extension StageStore {
   ) throws {
     guard case .relationship(let relationship) = try place(of: key, in: object.entity),
       relationship.description.isToMany
-    else { throw refused(object.entity, key, "it is not a to-many relationship") }
+    else { throw refused(object, key, "it is not a to-many relationship") }
     for target in try targets(.array([.object(member)]), relationship, object)
     where try !relationship.has(object, target) {
       try whole {

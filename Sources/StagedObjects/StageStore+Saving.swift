@@ -6,7 +6,7 @@ import GodwitSQLite
 // What happens when a handler has returned. Source: `core-data-migration.md` §5.3 (validation),
 // `core-data-sqlite-format.md` §2 (`Z_MAX`), §4 (`Z_OPT`).
 extension StageStore {
-  /// - Returns: Notes about rows that were not judged.
+  /// - Returns: Notes about rows that were not judged, and attributes that are not derived again.
   /// - Throws: ``StagedMigrationError/invalidObjects(_:)``.
   func save() throws -> [StoreFinding] {
     for (root, key) in highestKeys {
@@ -29,7 +29,7 @@ extension StageStore {
     }
     let broken = findings.filter { $0.kind != .note }
     guard broken.isEmpty else { throw StagedMigrationError.invalidObjects(broken) }
-    return findings
+    return try findings + carriedDerivations()
   }
 
   private func isChanged(_ entity: EntityName) throws -> Bool {

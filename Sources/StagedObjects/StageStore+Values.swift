@@ -119,7 +119,9 @@ extension StageStore {
     } catch {
       let problem = EvaluationError(error, expression: "")
       let isType = problem.code == 134_110
-      throw refused(object.entity, key, "\(error)", code: isType ? 1550 : problem.code)
+      throw refused(
+        object.entity, key, "Z_PK \(object.primaryKey): \(error)",
+        code: isType ? 1550 : problem.code)
     }
   }
 
@@ -135,7 +137,7 @@ extension StageStore {
     do {
       return try ExpressionValue(stored: stored, as: place.description.type)
     } catch {
-      throw refused(object.entity, key, "\(error) (Z_PK \(object.primaryKey))")
+      throw refused(object, key, "\(error)")
     }
   }
 
@@ -157,7 +159,7 @@ extension StageStore {
     var raw = RawValue.null
     statement.read(into: &raw, from: 0, count: 1)
     guard let value = SQLiteValue(exactly: raw) else {
-      throw refused(object.entity, key, "the text is not UTF-8 (Z_PK \(object.primaryKey))")
+      throw refused(object, key, "the text is not UTF-8")
     }
     return value
   }
@@ -167,11 +169,11 @@ extension StageStore {
   ) throws {
     let attribute = place.description
     guard attribute.derivationExpression == nil else {
-      throw refused(object.entity, key, "the attribute is derived and cannot be set")
+      throw refused(object, key, "the attribute is derived and cannot be set")
     }
     let assigned = try assigned(value, to: attribute, object, key)
     guard var column = assigned.stored(as: attribute.type), column.number?.isFinite != false else {
-      throw refused(object.entity, key, "the value is not one of \(attribute.type.xmlName)")
+      throw refused(object, key, "the value is not one of \(attribute.type.xmlName)")
     }
     if attribute.isExternal {
       try drop(try stored(place, object, key))
@@ -191,9 +193,7 @@ extension StageStore {
     do {
       try statement.run()
     } catch let error as SQLiteError where error.isConstraintUnique {
-      throw refused(
-        object.entity, key,
-        "the value breaks a uniqueness constraint (Z_PK \(object.primaryKey))", code: 1551)
+      throw refused(object, key, "the value breaks a uniqueness constraint", code: 1551)
     }
     guard connection.changes > 0 else { throw missing(object, key) }
     try note(object)

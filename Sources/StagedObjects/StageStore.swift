@@ -19,7 +19,7 @@ package final class StageStore: StageStoreAccess {
     package var side: ObjectReference.Store
     /// The engine for regular expressions of the model's rules.
     package var pattern: StoreSoundness.PatternCompiler?
-    /// What `now()` is in predicates, in seconds since 2001-01-01 UTC.
+    /// What `now()` is in predicates and derived attributes, in seconds since 2001-01-01 UTC.
     package var runDate: Double
 
     package init(
@@ -36,6 +36,8 @@ package final class StageStore: StageStoreAccess {
   let files: StoreFiles
   let connection: Connection
   let settings: Settings
+  package var side: ObjectReference.Store { settings.side }
+  package private(set) var isOver = false
   let listEnds = ListEnds()
   /// How properties are reached, each found once.
   var places: [EntityName: [String: StagePlace]] = [:]
@@ -61,6 +63,8 @@ package final class StageStore: StageStoreAccess {
   var newFiles: [String]?
   /// Rises with every object that is deleted.
   var deletions = 0
+  /// The entities of these.
+  var deleted: Set<EntityName> = []
 
   /// 1000 objects are looked up at a time, so that a handler may write while it walks.
   private static let batch: Int64 = 1000
@@ -79,6 +83,7 @@ package final class StageStore: StageStoreAccess {
     connection = try Connection(path: path.string, mode: .readWrite)
     // Triggers of derived attributes call Core Data's functions.
     try connection.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+    try connection.registerNumber(CarriedTriggers.now, settings.runDate)
     for derivation in TextDerivation.allCases {
       try connection.registerTextFunction(derivation.sqlName, derivation.apply)
     }
@@ -94,7 +99,7 @@ package final class StageStore: StageStoreAccess {
     package var counts: [EntityName: Int64]?
     /// Table → the first key that was given out.
     package var firstNewKeys: [String: Int64]
-    /// About objects that could not be validated.
+    /// About objects that could not be validated, and attributes that are not derived again.
     package var notes: [StoreFinding]
   }
 
@@ -160,7 +165,9 @@ package final class StageStore: StageStoreAccess {
     return outcome
   }
 
+  /// Before the connection is closed: a handler may have kept the store.
   private func forgetStatements() {
+    isOver = true
     places = [:]
     countedRelationships = [:]
     inserts = [:]
@@ -324,6 +331,13 @@ extension StageStore {
   ) -> StagedMigrationError {
     .invalidValue(
       entity: entity.rawValue, property: property, code: code, message: message + ".")
+  }
+
+  /// - Parameter message: Of one sentence, behind which the object's key is named.
+  func refused(
+    _ object: ObjectReference, _ property: String, _ message: String, code: Int = 1550
+  ) -> StagedMigrationError {
+    refused(object.entity, property, "\(message) (Z_PK \(object.primaryKey))", code: code)
   }
 
   func missing(_ object: ObjectReference, _ property: String) -> StagedMigrationError {

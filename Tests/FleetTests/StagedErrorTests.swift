@@ -64,6 +64,15 @@ private enum NestError: Error, CustomStringConvertible {
     #expect(judgement(StagedMigrationError.invalidObjects([findings[0]])).code == 1570)
   }
 
+  @Test func `names the handler that used what is over`() {
+    let judgement = judgement(StagedMigrationError.callIsOver)
+    #expect(judgement.ending == .badInput && judgement.code == 134_110)
+    #expect(judgement.reasons.map(\.reason) == ["handler"])
+    #expect(
+      judgement.reasons[0].message.hasPrefix("The didMigrate handler of the stage nests: A context")
+    )
+  }
+
   /// A helper with a time limit of its own may throw it; the same command would end so for ever.
   @Test func `is a failure where a handler throws a cancellation and nobody stopped the run`()
     async throws

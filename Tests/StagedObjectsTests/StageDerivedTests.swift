@@ -1,7 +1,9 @@
 import GodwitCommit
 import GodwitExpressions
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
+import GodwitSQLite
 import StoreFixtures
 import Testing
 
@@ -72,6 +74,90 @@ import Testing
         ], "\(why)")
     }
     #expect(try store.complaints() == "")
+  }
+
+  /// Items with their parts' weights, and parts with their item's name and the time of their change.
+  private func weights() throws -> StageFixture {
+    let store = try StageFixture([
+      EntityDescription(
+        name: "Item",
+        properties: [
+          attribute("name", .string), attribute("sum", .integer32, derivation: "parts.w.@sum"),
+          relationship("parts", "Part", inverse: "item", many: true),
+        ]),
+      EntityDescription(name: "Other", properties: [attribute("name", .string)]),
+      EntityDescription(
+        name: "Part",
+        properties: [
+          attribute("w", .integer32), attribute("itemName", .string, derivation: "item.name"),
+          attribute("stamp", .date, derivation: "now()"),
+          relationship("item", "Item", inverse: "parts"),
+        ]),
+    ])
+    try store.execute(
+      """
+      INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNAME, ZSUM) VALUES (1, 1, 1, 'i', 5);
+      INSERT INTO ZOTHER (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1);
+      INSERT INTO ZPART (Z_PK, Z_ENT, Z_OPT, ZITEM, ZW, ZITEMNAME, ZSTAMP)
+        VALUES (1, 3, 1, 1, 2, 'i', 100.5), (2, 3, 1, 1, 3, 'i', 100.5);
+      UPDATE Z_PRIMARYKEY SET Z_MAX = 2;
+      """)
+    return store
+  }
+
+  private let stamps = "SELECT ZSTAMP = 100.5, ZSTAMP = 0 FROM ZPART ORDER BY Z_PK"
+
+  @Test func `that is the time of the change is so for each object that is changed`() throws {
+    let store = try weights()
+    try store.run { store in
+      try store.fetch("Part")[0].setValue(7, forKey: "w")
+      _ = try store.insert("Part")
+    }
+    let (kept, now) = (
+      [SQLiteValue.integer(1), .integer(0)], [SQLiteValue.integer(0), .integer(1)]
+    )
+    #expect(try store.rows(stamps) == [now, kept, now])
+  }
+
+  /// Core Data's triggers call a function for it.
+  @Test func `that is the time of the change is so where a trigger keeps it, too`() throws {
+    let store = try weights()
+    let connection = try Connection(path: store.path.string, mode: .readWrite)
+    try connection.registerNumber(CarriedTriggers.now, 1)
+    try connection.execute(
+      """
+      CREATE TRIGGER Z_DA_ZPART_Part_stamp_UPDATE AFTER UPDATE OF ZW ON ZPART BEGIN
+        UPDATE ZPART SET ZSTAMP = NSCoreDataNow() WHERE Z_PK = NEW.Z_PK; END
+      """)
+    try connection.close()
+    try store.run { try $0.fetch("Part")[1].setValue(7, forKey: "w") }
+    #expect(
+      try store.rows(stamps) == [[.integer(1), .integer(0)], [.integer(0), .integer(1)]])
+  }
+
+  @Test(
+    arguments: [
+      ("Item", "Item.sum Part.itemName"), ("Part", "Item.sum Part.itemName"), ("Other", ""),
+    ])
+  func `that leads to other objects is named where these are changed`(
+    changed: String, named: String
+  ) throws {
+    let store = try weights()
+    let outcome = try store.run { store in
+      let object = try store.fetch(EntityName(changed))[0]
+      if changed == "Part" {
+        try store.delete(object)
+      } else {
+        try object.setValue("x", forKey: "name")
+      }
+    }
+    #expect(
+      outcome.notes.allSatisfy { $0.kind == .note && $0.message.contains("not derived again") })
+    #expect(
+      outcome.notes.map { "\($0.entity ?? "").\($0.property ?? "")" }.joined(separator: " ")
+        == named)
+    #expect(
+      try store.rows("SELECT ZSUM FROM ZITEM") == [[.integer(5)]])
   }
 
   @Test func `of a constraint may be exchanged between objects`() throws {

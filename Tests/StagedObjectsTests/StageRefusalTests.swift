@@ -158,6 +158,90 @@ private func garden() throws -> StageFixture {
     }
   }
 
+  /// What a handler does with a context and a plant that an earlier call kept, and with its own context.
+  private typealias Use = @Sendable (StageContext, StageObject, StageContext) throws -> Void
+
+  private static let uses: [(what: String, Use)] = [
+    ("fetches", { old, _, _ in _ = try old.fetch("Plant") }),
+    ("counts", { old, _, _ in _ = try old.count("Plant") }),
+    ("inserts", { old, _, _ in _ = try old.insert("Plant") }),
+    ("deletes", { old, plant, _ in try old.delete(plant) }),
+    (
+      "asks for an object",
+      { old, plant, _ in
+        _ = try old.object(plant.reference).value(forKey: "name")
+      }
+    ),
+    ("reads", { _, plant, _ in _ = try plant.value(forKey: "name") }),
+    ("writes", { _, plant, _ in try plant.setValue("x", forKey: "name") }),
+    ("looks whether it is there", { _, plant, _ in _ = try plant.isDeleted }),
+    ("deletes in the store at hand", { _, plant, new in try new.delete(plant) }),
+    (
+      "sets an object",
+      { _, plant, new in
+        try new.fetch("Tag")[0].setObject(plant, forKey: "marked")
+      }
+    ),
+    (
+      "sets objects",
+      { _, plant, new in
+        try new.fetch("Bed")[0].setObjects([plant], forKey: "plants")
+      }
+    ),
+    ("adds an object", { _, plant, new in try new.fetch("Bed")[0].add(plant, toKey: "plants") }),
+  ]
+
+  @Test(arguments: uses.indices)
+  func `is told that what an earlier call kept is over, whatever it`(number: Int) throws {
+    let garden = try garden()
+    nonisolated(unsafe) var kept: (context: StageContext, plant: StageObject)?
+    try garden.run { kept = ($0, try $0.fetch("Plant")[0]) }
+    nonisolated(unsafe) let context = try #require(kept?.context)
+    nonisolated(unsafe) let plant = try #require(kept?.plant)
+    let reference = plant.reference
+    let (what, use) = Self.uses[number]
+    let before = try garden.rows("SELECT * FROM ZPLANT ORDER BY Z_PK")
+    #expect(throws: StagedMigrationError.callIsOver, "\(what)") {
+      try garden.run { try use(context, plant, $0) }
+    }
+    #expect(try garden.rows("SELECT * FROM ZPLANT ORDER BY Z_PK") == before)
+    // Its reference is good.
+    try garden.run { try $0.object(reference).setValue("kept", forKey: "name") }
+    #expect(
+      try garden.rows("SELECT ZNAME FROM ZPLANT WHERE Z_PK = \(reference.primaryKey)")
+        == [[.text("kept")]])
+  }
+
+  /// As `willMigrate` remembers references for `didMigrate`.
+  @Test func `may use references that name the other store`() throws {
+    let garden = try garden()
+    #expect(garden.side == .source)
+    try garden.run { store in
+      func other(_ entity: EntityName, _ key: Int64) -> ObjectReference {
+        ObjectReference(entity, key, in: .destination)
+      }
+      let plant = store.object(other("Plant", 2))
+      let found = try store.fetch("Plant")[1]
+      #expect(plant == found)
+      // A tag that another plant has, whose own reference goes.
+      try plant.setValue(.object(other("Tag", 1)), forKey: "mark")
+      #expect(try store.object(other("Plant", 1)).object(forKey: "mark") == nil)
+      #expect(try store.object(other("Tag", 1)).object(forKey: "marked") == plant)
+      try plant.setObject(store.object(other("Tag", 2)), forKey: "mark")
+      #expect(try store.object(other("Tag", 1)).object(forKey: "marked") == nil)
+      let list = [2, 1].map { ExpressionValue.object(other("Plant", $0)) }
+      try store.object(other("Bed", 1)).setValue(.array(list), forKey: "plants")
+    }
+    #expect(
+      try garden.rows("SELECT ZMARK, Z_FOK_BED FROM ZPLANT ORDER BY Z_PK") == [
+        [.null, .integer(3072)], [.integer(2), .integer(2048)], [.null, .integer(2048)],
+      ])
+    #expect(
+      try garden.rows("SELECT ZMARKED FROM ZTAG ORDER BY Z_PK") == [
+        [.null], [.integer(2)], [.null],
+      ])
+  }
+
   @Test func `may delete an object again that is gone`() throws {
     let garden = try garden()
     try garden.run { store in

@@ -82,7 +82,7 @@ struct RowQuestions {
     func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
       Question(
         kind: kind, entity: entity.rawValue, property: relationship.name, message: message,
-        form: .rows(source: source, condition: condition, key: "a.Z_PK"))
+        form: .rows(source: source, condition: condition, key: "a.Z_PK"), reference: key)
     }
     var questions = [
       ask(.type, "has a key that is not an integer", "typeof(\(key)) NOT IN ('integer', 'null')"),
@@ -154,7 +154,7 @@ struct RowQuestions {
     func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
       Question(
         kind: kind, entity: entity.rawValue, property: relationship.name, message: message,
-        form: .rows(source: source, condition: condition, key: "a.Z_PK"))
+        form: .rows(source: source, condition: condition, key: "a.Z_PK"), reference: key)
     }
     return [
       ask(
@@ -190,7 +190,8 @@ struct RowQuestions {
       func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
         Question(
           kind: kind, entity: entity.rawValue, property: relationship, message: message,
-          form: .rows(source: source, condition: condition, key: "a." + first))
+          form: .rows(source: source, condition: condition, key: "a." + first),
+          reference: "a." + second)
       }
       questions += [
         ask(

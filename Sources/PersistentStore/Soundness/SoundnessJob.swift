@@ -44,6 +44,9 @@ extension StoreSoundness {
     var property: String?
     var message: String
     var form: Form
+    /// For SQL, of ``Form/rows(source:condition:key:)`` about references: where a row's leads to. The same
+    /// row may break the rule by another one later.
+    var reference: String?
 
     /// Whether it is about several rows at a time.
     var isOfGroups: Bool { if case .groups = form { true } else { false } }
@@ -74,6 +77,36 @@ extension StoreSoundness {
   /// - Parameter connection: The store that the job was made for, or its private clone.
   package static func run(_ job: Job, on connection: Connection) throws -> [StoreFinding] {
     try answer(job.questions, connection)
+  }
+
+  /// A finding about a store that was changed in place, of the rows alone that did not break the rule before, or
+  /// not by the same reference.
+  ///
+  /// - Parameter earlier: The store before the change, under the same model.
+  /// - Returns: Its count is 0 where no row is new; nil for a finding that is not about single rows.
+  package static func newRows(
+    of finding: StoreFinding, in changed: StoreBinding, since earlier: StoreBinding
+  ) throws -> StoreFinding? {
+    let questions = jobs(changed, aspects: Set(StoreFinding.Kind.allCases)).flatMap(\.questions)
+    guard let question = questions.first(where: { $0.finding(1).isSame(as: finding) }),
+      case .rows(let source, let condition, let key) = question.form
+    else { return nil }
+    let rows = "SELECT \(key), \(question.reference ?? "NULL") FROM \(source) WHERE \(condition)"
+    let connection = changed.store.connection
+    try connection.execute("CREATE TEMP TABLE godwit_earlier (key, reference)")
+    defer { try? connection.execute("DROP TABLE temp.godwit_earlier") }
+    let insertion = try connection.prepare("INSERT INTO temp.godwit_earlier VALUES (?1, ?2)")
+    let known = try earlier.store.connection.prepare(rows)
+    while try known.step() {
+      try insertion.bind(1, known.value(0))
+      try insertion.bind(2, known.value(1))
+      try insertion.run()
+    }
+    let new = "\(rows) EXCEPT SELECT key, reference FROM temp.godwit_earlier"
+    return question.finding(
+      try connection.rows("SELECT count(*) FROM (\(new))").first?.first?.integer ?? 0,
+      try connection.rows("\(new) ORDER BY 1 LIMIT \(StoreFinding.mostExamples)")
+        .compactMap { $0.first?.integer })
   }
 
   /// Columns of a result are limited to 2 000 and terms of an expression cost time.

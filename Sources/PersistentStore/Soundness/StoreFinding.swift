@@ -74,6 +74,14 @@ extension StoreFinding {
   }
 }
 
+extension StoreFinding {
+  /// Whether another finding is of the same kind, place and message, of whatever rows.
+  package func isSame(as other: StoreFinding) -> Bool {
+    kind == other.kind && entity == other.entity && property == other.property
+      && message == other.message && code == other.code
+  }
+}
+
 extension StoreFinding: CustomStringConvertible {
   public var description: String {
     let place = [entity, property].compactMap { $0 }.joined(separator: ".")
@@ -89,11 +97,7 @@ extension [StoreFinding] {
   /// Adds the findings of another shard; those of one kind, place and message become one.
   package mutating func merge(_ others: [StoreFinding]) {
     for other in others {
-      let same = firstIndex {
-        $0.kind == other.kind && $0.entity == other.entity && $0.property == other.property
-          && $0.message == other.message && $0.code == other.code
-      }
-      guard let same else {
+      guard let same = firstIndex(where: { $0.isSame(as: other) }) else {
         append(other)
         continue
       }

@@ -8,15 +8,16 @@ import GodwitObjectModel
 /// Saving validates the objects that were changed by the model's rules, as Core Data does: what
 /// breaks them ends the migration with Core Data's codes, and the store is as it was.
 ///
-/// For the thread that the handler was called on, and for as long as the call lasts.
+/// For the thread that the handler was called on, and for as long as the call lasts: later it throws
+/// ``StagedMigrationError/callIsOver``, and so do its objects.
 public struct StageContext {
-  private let access: any StageStoreAccess
+  private let call: StageCall
 
-  package init(_ access: any StageStoreAccess) { self.access = access }
+  package init(_ access: any StageStoreAccess) { call = StageCall(access: access) }
 
   /// The model under which the store is open: a `willMigrate` handler sees the stage's source
   /// model, a `didMigrate` handler its destination model.
-  package var model: EntityHierarchy { access.model }
+  package var model: EntityHierarchy { call.access.model }
 
   /// The objects of an entity and its sub-entities, by ascending `Z_PK`.
   ///
@@ -43,7 +44,7 @@ public struct StageContext {
     _ entity: EntityName, where predicate: String? = nil, _ body: (StageObject) throws -> Void
   ) throws {
     let condition = try predicate.map { try PredicateExpression(parsing: $0) }
-    try access.fetch(entity, where: condition) { try body(StageObject($0, access)) }
+    try call.store.fetch(entity, where: condition) { try body(StageObject($0, call)) }
   }
 
   /// How many objects ``fetch(_:where:)`` would give.
@@ -57,7 +58,7 @@ public struct StageContext {
   ///
   /// - Throws: ``StagedMigrationError`` for an entity that is abstract or unknown.
   public func insert(_ entity: EntityName) throws -> StageObject {
-    StageObject(try access.insert(entity), access)
+    StageObject(try call.store.insert(entity), call)
   }
 
   /// Deletes an object by the delete rules of its relationships: cascade takes objects along, deny
@@ -66,11 +67,15 @@ public struct StageContext {
   /// the reason `dangling`. Nothing happens where the object is gone already.
   ///
   /// - Throws: ``StagedMigrationError``, with code 1600 where a relationship denies it.
-  public func delete(_ object: StageObject) throws { try access.delete(object.reference) }
+  public func delete(_ object: StageObject) throws {
+    try call.store.delete(object.reference(in: call))
+  }
 
-  /// The object of a reference, as a value of a relationship holds it.
+  /// The object of a reference, as a value of a relationship holds it. One that `willMigrate` has kept is good
+  /// for `didMigrate`, too, where the entity has kept its name.
   public func object(_ reference: ObjectReference) -> StageObject {
-    StageObject(reference, access)
+    let (entity, key) = (reference.entity, reference.primaryKey)
+    return StageObject(ObjectReference(entity, key, in: call.access.side), call)
   }
 }
 
@@ -79,11 +84,19 @@ public struct StageContext {
 public struct StageObject {
   /// The object's entity, key and store.
   public let reference: ObjectReference
-  private let access: any StageStoreAccess
+  private let call: StageCall
 
-  init(_ reference: ObjectReference, _ access: any StageStoreAccess) {
+  init(_ reference: ObjectReference, _ call: StageCall) {
     self.reference = reference
-    self.access = access
+    self.call = call
+  }
+
+  /// The reference for what is done with the object in a call.
+  ///
+  /// - Throws: ``StagedMigrationError/callIsOver`` for an object of another one.
+  func reference(in call: StageCall) throws -> ObjectReference {
+    guard self.call.access === call.access else { throw StagedMigrationError.callIsOver }
+    return reference
   }
 
   /// The object's own entity, never only an ancestor.
@@ -92,7 +105,7 @@ public struct StageObject {
   public var primaryKey: Int64 { reference.primaryKey }
 
   /// True after ``StageContext/delete(_:)``.
-  public var isDeleted: Bool { get throws { try !access.exists(reference) } }
+  public var isDeleted: Bool { get throws { try !call.store.exists(reference) } }
 }
 
 extension StageObject {
@@ -103,7 +116,7 @@ extension StageObject {
   /// - Throws: ``StagedMigrationError`` for a key that is not a stored property of the entity (1550),
   ///   and when the object is gone (133000).
   public func value(forKey key: String) throws -> ExpressionValue {
-    try access.value(forKey: key, of: reference)
+    try call.store.value(forKey: key, of: reference)
   }
 
   /// Sets a property. Numbers become numbers of the attribute's type, cut toward zero for an
@@ -112,36 +125,36 @@ extension StageObject {
   /// - Throws: ``StagedMigrationError``, also for a value of another kind or out of its type's
   ///   range (1550, 1610, 1620), and for one that breaks a uniqueness constraint (1551).
   public func setValue(_ value: ExpressionValue, forKey key: String) throws {
-    try access.setValue(value, forKey: key, of: reference)
+    try call.store.setValue(value, forKey: key, of: reference)
   }
 
   /// The object of a to-one relationship.
   public func object(forKey key: String) throws -> StageObject? {
     guard case .object(let found) = try value(forKey: key) else { return nil }
-    return StageObject(found, access)
+    return StageObject(found, call)
   }
 
   /// The objects of a to-many relationship: in its order, or by ascending `Z_PK`.
   public func objects(forKey key: String) throws -> [StageObject] {
     (try value(forKey: key).members ?? []).compactMap {
-      if case .object(let found) = $0 { StageObject(found, access) } else { nil }
+      if case .object(let found) = $0 { StageObject(found, call) } else { nil }
     }
   }
 
   /// Sets a to-one relationship.
   public func setObject(_ object: StageObject?, forKey key: String) throws {
-    try setValue(object.map { .object($0.reference) } ?? .null, forKey: key)
+    try setValue(object.map { .object(try $0.reference(in: call)) } ?? .null, forKey: key)
   }
 
   /// Sets a to-many relationship; an ordered one keeps the order given.
   public func setObjects(_ objects: some Sequence<StageObject>, forKey key: String) throws {
-    try setValue(.array(objects.map { .object($0.reference) }), forKey: key)
+    try setValue(.array(objects.map { .object(try $0.reference(in: call)) }), forKey: key)
   }
 
   /// Adds an object to a to-many relationship, at the end of an ordered one. The other members
   /// are not read; one that is a member already keeps its place.
   public func add(_ object: StageObject, toKey key: String) throws {
-    try access.add(object.reference, toKey: key, of: reference)
+    try call.store.add(object.reference(in: call), toKey: key, of: reference)
   }
 }
 

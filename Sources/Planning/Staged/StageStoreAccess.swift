@@ -7,6 +7,12 @@ package protocol StageStoreAccess: AnyObject {
   /// The model under which the store is open.
   var model: EntityHierarchy { get }
 
+  /// Which store the references to its objects name.
+  var side: ObjectReference.Store { get }
+
+  /// True when the handler's call has ended: nothing can be asked any more.
+  var isOver: Bool { get }
+
   /// Calls the body with every object of an entity and its sub-entities, by ascending `Z_PK`.
   ///
   /// The body may change, insert and delete objects: those inserted meanwhile are not met.
@@ -35,4 +41,19 @@ package protocol StageStoreAccess: AnyObject {
 
   /// False for one that was deleted, or never was.
   func exists(_ object: ObjectReference) throws -> Bool
+}
+
+/// What a context and its objects lead to, for as long as the handler's call lasts.
+struct StageCall {
+  let access: any StageStoreAccess
+
+  /// The store, while the call lasts.
+  ///
+  /// - Throws: ``StagedMigrationError/callIsOver``.
+  var store: any StageStoreAccess {
+    get throws {
+      if access.isOver { throw StagedMigrationError.callIsOver }
+      return access
+    }
+  }
 }

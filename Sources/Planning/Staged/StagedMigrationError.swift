@@ -20,6 +20,8 @@ public enum StagedMigrationError: Error, Sendable, Equatable {
   case invalidValue(entity: String, property: String, code: Int, message: String)
   /// What a handler left breaks the model's rules. Not empty.
   case invalidObjects([StoreFinding])
+  /// A handler used a context or an object of another call.
+  case callIsOver
 }
 
 extension StagedMigrationError {
@@ -33,6 +35,7 @@ extension StagedMigrationError {
     case .invalidValue(_, _, let code, _): code
     // Several are one error with parts, `NSValidationMultipleErrorsError`.
     case .invalidObjects(let findings): findings.count == 1 ? findings.first?.code : 1560
+    case .callIsOver: 134_110
     case .unknownVersion, .duplicateChecksum: nil
     }
   }
@@ -66,6 +69,9 @@ extension StagedMigrationError: CustomStringConvertible {
     case .invalidObjects(let findings):
       "The handler left objects that the model does not allow: "
         + findings.map(\.description).joined(separator: "; ") + ". Correct them in the handler."
+    case .callIsOver:
+      "A context or an object of an earlier call of a handler cannot be used: it lasts as long as its "
+        + "call. Keep the object's reference, and ask the context at hand for `object(_:)`."
     }
   }
 }

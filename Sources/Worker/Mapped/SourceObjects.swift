@@ -167,7 +167,11 @@ final class SourceObjects: ObjectAccess {
     entity.row = statement
     try statement.bind(1, object.primaryKey)
     defer { statement.reset() }
-    guard try statement.step() else { return .null }
+    guard try statement.step() else {
+      if home == .source { return .null }
+      throw EvaluationProblem.access(
+        "it is not in the destination, as objects that --invalid set-aside takes out are not")
+    }
     var raw = RawValue.null
     statement.read(into: &raw, from: Int32(place), count: 1)
     return try value(raw, type: column.type, isExternal: column.isExternal, object)

@@ -56,7 +56,7 @@ open class EntityMigrationPolicy {
   open func createDestinationInstances(
     forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
   ) throws {
-    try manager.engine.createByDefault(source.reference)
+    try manager.engine.use { try $0.createByDefault(source.usedReference) }
   }
 
   /// After the last source object.
@@ -70,7 +70,7 @@ open class EntityMigrationPolicy {
     forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
     manager: MigrationManager
   ) throws {
-    try manager.engine.linkByDefault(destination.reference)
+    try manager.engine.use { try $0.linkByDefault(destination.usedReference) }
   }
 
   /// After the last destination object.

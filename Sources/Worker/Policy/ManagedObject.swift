@@ -6,7 +6,8 @@ import GodwitObjectModel
 /// A value without a row of its own: it may be kept as long as the stage lasts, and everything
 /// that is set is set for all who hold the object. An unknown key or a value of another type
 /// ends the migration when the current hook returns, with an error that names entity, `Z_PK` and
-/// key, as Core Data's exception would; until then such values are nil.
+/// key, as Core Data's exception would; until then such values are nil. So does the use of an
+/// object in another stage than its own.
 public struct ManagedObject {
   @usableFromInline let engine: PolicyEngine
   let reference: ObjectReference
@@ -16,14 +17,19 @@ public struct ManagedObject {
     self.reference = reference
   }
 
+  /// For what is done with the object, and not only to tell what it is.
+  var usedReference: ObjectReference {
+    engine.requireStage()
+    return reference
+  }
+
   /// The name of the object's own entity, never of one that it inherits from.
   public var entityName: String { reference.entity.rawValue }
 
   /// The object's entity in the model that it is of: Core Data's `entity`. Its `properties` are its own
   /// ones; ``attributesByName`` and ``relationshipsByName`` have those that it inherits, too.
   public var entity: EntityDescription {
-    engine.hierarchy(ofSource: isSource)?[reference.entity]
-      ?? EntityDescription(name: reference.entity)
+    hierarchy?[reference.entity] ?? EntityDescription(name: reference.entity)
   }
 
   /// The attributes that the object has values of, inherited ones among them: Core Data's
@@ -34,10 +40,14 @@ public struct ManagedObject {
   /// `entity.relationshipsByName`, without transient ones.
   public var relationshipsByName: [String: RelationshipDescription] { byName(\.relationship) }
 
+  private var hierarchy: EntityHierarchy? {
+    engine.reach { $0.hierarchy(ofSource: isSource) } ?? nil
+  }
+
   private func byName<Description>(
     _ kind: KeyPath<PropertyDescription, Description?>
   ) -> [String: Description] {
-    let declared = engine.hierarchy(ofSource: isSource)?.properties(of: reference.entity) ?? []
+    let declared = hierarchy?.properties(of: reference.entity) ?? []
     return Dictionary(
       declared.filter(\.property.isStored).compactMap { declared in
         declared.property[keyPath: kind].map { (declared.property.name, $0) }
@@ -46,14 +56,14 @@ public struct ManagedObject {
 
   /// What the object is known by.
   public var objectID: ManagedObjectID {
-    ManagedObjectID(reference, uri: uriRepresentation)
+    ManagedObjectID(reference, uri: uriRepresentation, stage: engine.number)
   }
   /// True for an object of the source store, false for one of the destination.
   public var isSource: Bool { reference.store == .source }
 
   /// Where the object lives, as a URI representation of its object ID; nil for an object of the
   /// destination in the copy stage, when keys are not given out yet.
-  public var uriRepresentation: String? { engine.uri(of: reference) }
+  public var uriRepresentation: String? { engine.reach { $0.uri(of: reference) } ?? nil }
 
   /// An attribute's value as `NSNumber`, `Decimal`, `String`, `Date`, `Data`, `UUID` or `URL`; a
   /// number can be cast to every type of Swift that holds it. A relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
@@ -75,7 +85,7 @@ public struct ManagedObject {
   /// The attribute of a key, which may be the path to an element of a composite one.
   private func attribute(_ key: String) -> AttributeDescription? {
     let path = key.keyPathParts
-    return engine.hierarchy(ofSource: isSource)?.property(path[0], of: reference.entity)?
+    return hierarchy?.property(path[0], of: reference.entity)?
       .property.attribute?.element(at: path.dropFirst())
   }
 
@@ -85,7 +95,7 @@ public struct ManagedObject {
     var object = self
     while let key = keys.popFirst() {
       if keys.isEmpty { return object.value(forKey: key) }
-      guard let found = object.engine.value(key, object.reference) else { return nil }
+      guard let found = object.stored(key) else { return nil }
       guard case .object(let next) = found else {
         // A composite attribute's elements are keys of their own, also where none has a value.
         if found.isNull, object.attribute(key)?.type != .composite { return nil }
@@ -99,9 +109,7 @@ public struct ManagedObject {
   /// Sets an attribute or a relationship of a destination object: a value as ``value(forKey:)``
   /// gives it, any integer, a collection of objects, or nil.
   public func setValue(_ value: Any?, forKey key: String) {
-    engine.attempt {
-      try engine.set(try value.map(ExpressionValue.init(native:)) ?? .null, key, reference)
-    }
+    change { try $0.set(try value.map(ExpressionValue.init(native:)) ?? .null, key, reference) }
   }
 
   /// A property by its type: `object["name"] as String?`. Faster than ``value(forKey:)``.
@@ -118,35 +126,52 @@ public struct ManagedObject {
 
   /// A property's value; nil for nil, and after an error.
   @usableFromInline func present(_ key: String) -> ExpressionValue? {
-    guard let found = engine.value(key, reference), !found.isNull else { return nil }
+    guard let found = stored(key), !found.isNull else { return nil }
     return found
   }
 
+  private func stored(_ key: String) -> ExpressionValue? {
+    engine.reach { $0.value(key, reference) } ?? nil
+  }
+
+  private func change(_ body: (PolicyStageEngine) throws -> Void) {
+    engine.reach { stage in stage.attempt { try body(stage) } }
+  }
+
   @usableFromInline func fail(_ key: String, wanted: String) {
-    engine.fail(
-      .wrongType(
-        entity: entityName, primaryKey: engine.primaryKey(of: reference), key: key, wanted: wanted))
+    engine.reach {
+      $0.fail(
+        .wrongType(
+          entity: entityName, primaryKey: $0.primaryKey(of: reference), key: key, wanted: wanted))
+    }
   }
 
   @usableFromInline func assign(_ value: ExpressionValue, _ key: String) {
-    engine.attempt { try engine.set(value, key, reference) }
+    change { try $0.set(value, key, reference) }
   }
 
   /// Adds an object to a to-many relationship, at the end where that is ordered.
   public func add(_ object: ManagedObject, to relationship: String) {
-    engine.attempt { try engine.add(object.reference, relationship, reference) }
+    change { try $0.add(object.usedReference, relationship, reference) }
   }
 
   /// Removes an object from a to-many relationship; nothing happens where it is no member. In the
   /// link stage only members that this policy's own mapping has set are known.
   public func remove(_ object: ManagedObject, from relationship: String) {
-    engine.attempt { try engine.remove(object.reference, relationship, reference) }
+    change { try $0.remove(object.usedReference, relationship, reference) }
   }
 }
 
 extension ManagedObject: Hashable {
-  /// Equal where they are the same object of one migration.
-  public static func == (a: ManagedObject, b: ManagedObject) -> Bool { a.reference == b.reference }
+  /// Equal where they are the same object of one stage. An object of an earlier one is equal to none; that it is
+  /// compared with one of the same number, as the key of a dictionary that is kept too long, is an error.
+  public static func == (a: ManagedObject, b: ManagedObject) -> Bool {
+    guard a.reference == b.reference else { return false }
+    if a.engine === b.engine { return true }
+    a.engine.requireStage()
+    b.engine.requireStage()
+    return false
+  }
 
   /// Equal objects have equal hashes.
   public func hash(into hasher: inout Hasher) { hasher.combine(reference) }

@@ -6,7 +6,7 @@ import GodwitPlanning
 import GodwitSQLite
 
 /// Makes objects and associations.
-final class PolicyCopyEngine: PolicyEngine {
+final class PolicyCopyEngine: PolicyStageEngine {
   private let objects: DestinationObjects
   private let expressions: RowExpressions
   private let code: AttributeProgramCode
@@ -24,14 +24,16 @@ final class PolicyCopyEngine: PolicyEngine {
   @exclusivity(unchecked) private var failures = RowFailures()
   private let pairs: ScratchRows
   @exclusivity(unchecked) private var pairCount = 0
+  /// For questions that the order of the pairs does not answer.
+  @exclusivity(unchecked) private var (bySource, byDestination) = (PairIndex(), PairIndex())
   @exclusivity(unchecked) private var last: (entity: Int64, key: Int64) = (.min, .min)
   @exclusivity(unchecked) private var isAscending = true
   /// Whether the mapping's expressions are being evaluated.
   @exclusivity(unchecked) private var isFilling = false
   /// What became of the source object at hand.
-  @exclusivity(unchecked) private var made: [ObjectReference] = []
+  @exclusivity(unchecked) private var made = MadeObjects()
   /// What was associated with source objects that are still to come, by their keys.
-  @exclusivity(unchecked) private var ahead: [Int64: [ObjectReference]] = [:]
+  @exclusivity(unchecked) private var ahead: [Int64: MadeObjects] = [:]
   /// The key of the last source object that had its turn.
   @exclusivity(unchecked) private var lastTaken = Int64.min
 
@@ -69,7 +71,7 @@ final class PolicyCopyEngine: PolicyEngine {
     guard try expressions.accepts(values) else { return false }
     mapping.sourceRules.check(values, key: object.primaryKey, into: &failures)
     current = (object, values)
-    made.removeAll(keepingCapacity: true)
+    made.removeAll()
     if !ahead.isEmpty, let known = ahead.removeValue(forKey: object.primaryKey) { made = known }
     return true
   }
@@ -77,7 +79,7 @@ final class PolicyCopyEngine: PolicyEngine {
   /// After the last source object: its row's memory is gone.
   func end() {
     current = nil
-    (made, ahead, lastTaken) = ([], [:], .max)
+    (made, ahead, lastTaken) = (MadeObjects(), [:], .max)
     stored.unsettle()
   }
 
@@ -188,11 +190,9 @@ final class PolicyCopyEngine: PolicyEngine {
     let number = isCurrent ? mapping.sourceNumber : context.mapped.sourceNumbers[source.entity]
     guard let from = number else { throw PolicyError.unknownEntity(source.entity.rawValue) }
     if isCurrent {
-      if made.contains(destination) { return }
-      made.append(destination)
+      guard made.insert(destination) else { return }
     } else if source.entity == self.mapping.source, source.primaryKey > lastTaken {
-      if ahead[source.primaryKey]?.contains(destination) == true { return }
-      ahead[source.primaryKey, default: []].append(destination)
+      guard ahead[source.primaryKey, default: MadeObjects()].insert(destination) else { return }
     }
     var pair = PolicyPair(
       sourceEntity: from, source: source.primaryKey,
@@ -213,7 +213,9 @@ final class PolicyCopyEngine: PolicyEngine {
     -> [ObjectReference]
   {
     try requireOwn(mapping)
-    if let sources, let current, sources.count == 1, sources[0] == current.object { return made }
+    if let sources, let current, sources.count == 1, sources[0] == current.object {
+      return made.all
+    }
     var found: [ObjectReference] = []
     var seen: Set<ObjectReference> = []
     func take(_ pair: PolicyPair) {
@@ -226,18 +228,17 @@ final class PolicyCopyEngine: PolicyEngine {
     }
     for source in sources {
       guard let entity = context.mapped.sourceNumbers[source.entity] else { continue }
-      for number in try places(entity, source.primaryKey) {
-        let pair = try pair(number)
-        if pair.sourceEntity == entity, pair.source == source.primaryKey { take(pair) }
-      }
+      for number in try places(entity, source.primaryKey) { take(try pair(number)) }
     }
     return found
   }
 
-  /// Where the pairs of a source object may be: where they are, as long as sources have come in
-  /// order, else everywhere.
-  private func places(_ entity: Int64, _ key: Int64) throws -> Range<Int> {
-    guard isAscending else { return 0..<pairCount }
+  /// Where the pairs of a source object are: found by their order, as long as sources have come in it.
+  private func places(_ entity: Int64, _ key: Int64) throws -> [Int] {
+    guard isAscending else {
+      try bring(&bySource) { LinkTargets.Target(entity: $0.sourceEntity, key: $0.source) }
+      return bySource.pairs(of: LinkTargets.Target(entity: entity, key: key))
+    }
     var (low, high) = (0, pairCount)
     while low < high {
       let middle = (low + high) / 2
@@ -254,29 +255,43 @@ final class PolicyCopyEngine: PolicyEngine {
       guard pair.sourceEntity == entity, pair.source == key else { break }
       end += 1
     }
-    return low..<end
+    return Array(low..<end)
+  }
+
+  /// Brings an index up to the pairs that there are.
+  private func bring(
+    _ index: inout PairIndex, _ object: (PolicyPair) -> LinkTargets.Target
+  ) throws {
+    while index.count < pairCount { index.append(object(try pair(index.count))) }
   }
 
   override func sources(_ mapping: String, _ destinations: [ObjectReference]?) throws
     -> [ObjectReference]
   {
     try requireOwn(mapping)
-    let wanted = try destinations.map { list in
-      Set(
-        try list.map {
-          LinkTargets.Target(entity: try kind(of: $0.entity).plan.number, key: $0.primaryKey)
-        })
-    }
     let names = context.mapped.sourceNames
     var found: [ObjectReference] = []
     var seen: Set<ObjectReference> = []
-    for number in 0..<pairCount {
+    func take(_ number: Int) throws {
       let pair = try pair(number)
-      let target = LinkTargets.Target(entity: pair.destinationEntity, key: pair.destination)
-      guard wanted?.contains(target) ?? true, let name = names[pair.sourceEntity] else { continue }
+      guard let name = names[pair.sourceEntity] else { return }
       let object = ObjectReference(name, pair.source, in: .source)
       if seen.insert(object).inserted { found.append(object) }
     }
+    guard let destinations else {
+      for number in 0..<pairCount { try take(number) }
+      return found
+    }
+    try bring(&byDestination) {
+      LinkTargets.Target(entity: $0.destinationEntity, key: $0.destination)
+    }
+    var numbers: [Int] = []
+    for object in destinations {
+      numbers += byDestination.pairs(
+        of: LinkTargets.Target(
+          entity: try kind(of: object.entity).plan.number, key: object.primaryKey))
+    }
+    for number in numbers.sorted() { try take(number) }
     return found
   }
 

@@ -17,12 +17,14 @@ struct PolicyCopyStage {
     let run = try PolicyRun(context, engine)
     engine.stored.policy = run.selectorAnswer
     defer { engine.stored.policy = nil }
-    try run.perform("beginEntityMapping") {
-      try run.policy.beginEntityMapping(run.mapping, manager: run.manager)
-    }
-    try create(mapping, shard.keys, engine, run)
-    try run.perform("endInstanceCreation") {
-      try run.policy.endInstanceCreation(forMapping: run.mapping, manager: run.manager)
+    try PolicyEngine.working(for: engine) {
+      try run.perform("beginEntityMapping") {
+        try run.policy.beginEntityMapping(run.mapping, manager: run.manager)
+      }
+      try create(mapping, shard.keys, engine, run)
+      try run.perform("endInstanceCreation") {
+        try run.policy.endInstanceCreation(forMapping: run.mapping, manager: run.manager)
+      }
     }
     let summary = try engine.finish(ownTable: mapping.table)
     try writer.finish(summary)
@@ -47,7 +49,7 @@ struct PolicyCopyStage {
       engine.progress = meter.progress(at: object.primaryKey)
       try run.perform("createDestinationInstances", for: object) {
         try policy.createDestinationInstances(
-          forSource: ManagedObject(engine, object), in: current, manager: manager)
+          forSource: ManagedObject(engine.shared, object), in: current, manager: manager)
       }
     }
     engine.progress = 1

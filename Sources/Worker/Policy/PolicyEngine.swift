@@ -1,189 +1,65 @@
-import GodwitExpressions
-import GodwitObjectModel
-import GodwitPlanning
-import GodwitSQLite
+import Synchronization
 
-/// What stands behind a policy's ``MigrationManager`` and ``ManagedObject``s in one stage of one
-/// shard. Each stage has a subclass; what this class answers is what no stage allows.
+/// What a policy's ``MigrationManager`` and ``ManagedObject``s lead to: the engine of their stage, for as
+/// long as the stage lasts.
 ///
-/// The getters and setters of objects do not throw, as Core Data's do not: their first error is
-/// kept here and thrown when the hook has returned.
-public class PolicyEngine {
-  let context: ShardContext
-  let mapping: EntityMappingPlan
-  let currentMapping: CurrentEntityMapping
-  let kinds: DestinationKinds
-  /// The objects that the stage can read by SQL.
-  let stored: SourceObjects
-  @exclusivity(unchecked) var userInfo: [String: ExpressionValue]
-  private let earlierUserInfo: [String: ExpressionValue]
-  @exclusivity(unchecked) var progress: Float = 0
-  /// What the hook at hand was called for.
-  @exclusivity(unchecked) var atHand: ObjectReference?
-  @exclusivity(unchecked) private var failure: (any Error)?
-  @exclusivity(unchecked) private(set) var cancellation: (any Error)?
+/// A policy may keep them for longer, in a static variable. Nothing of the stage stays open by that, and to
+/// use them is an error of the hook at hand: the next stage has other keys, and the next store other objects.
+public final class PolicyEngine {
+  /// Of the thread that the hooks run on.
+  private struct AtWork: @unchecked Sendable { let stage: PolicyStageEngine }
+  @TaskLocal private static var atWork: AtWork?
 
-  init(
-    _ context: ShardContext, _ mapping: EntityMappingPlan, _ kinds: DestinationKinds,
-    _ stored: SourceObjects, userInfo: [String: ExpressionValue]
-  ) {
-    self.context = context
-    self.mapping = mapping
-    self.kinds = kinds
-    self.stored = stored
-    self.userInfo = userInfo
-    earlierUserInfo = userInfo
-    currentMapping = CurrentEntityMapping(mapping)
-    stored.readUserInfo = { [unowned self] in self.userInfo }
-  }
+  private static let isOver = PolicyError.notNow(
+    "an object or a manager of an earlier stage, entity mapping, shard or store cannot be used: it lasts as "
+      + "long as its stage. Keep values or URIs, or pass objects on in the manager's userInfo")
+  private static let made = Atomic<Int>(0)
 
-  /// What the next stage has to be passed: only that, since other shards change other entries.
-  final var changedUserInfo: [String: ExpressionValue]? {
-    var changed = userInfo.filter { earlierUserInfo[$0.key] != $0.value }
-    for key in earlierUserInfo.keys where userInfo[key] == nil { changed[key] = .null }
-    return changed.isEmpty ? nil : changed
-  }
+  /// Tells the stages of a process apart.
+  let number = made.add(1, ordering: .relaxed).newValue
+  let mapping: CurrentEntityMapping
+  /// Nil when the stage is over.
+  @exclusivity(unchecked) private var stage: Unmanaged<PolicyStageEngine>?
 
-  // MARK: Failures
+  init(_ mapping: CurrentEntityMapping) { self.mapping = mapping }
 
-  final func fail(_ error: PolicyError) { if failure == nil { failure = error } }
+  /// - Parameter stage: Calls ``end()`` before it goes, at the latest.
+  func begin(_ stage: PolicyStageEngine) { self.stage = .passUnretained(stage) }
 
-  /// Does something whose error is told when the hook returns.
-  final func attempt(_ body: () throws -> Void) {
-    do { try body() } catch { if failure == nil { failure = error } }
-  }
+  func end() { stage = nil }
 
-  final func cancel(with error: any Error) { if cancellation == nil { cancellation = error } }
-
-  /// Throws what came up since the last call.
-  final func throwFailure() throws {
-    if let cancellation { throw cancellation }
-    if let failure { throw failure }
-  }
-
-  /// As errors name it: 0 for an object that has no key yet.
-  func primaryKey(of object: ObjectReference) -> Int64 { object.primaryKey }
-
-  // MARK: Objects
-
-  /// A property's value; nil after an error.
-  final func value(_ key: String, _ object: ObjectReference) -> ExpressionValue? {
-    do {
-      if let found = try read(key, object) { return found }
-      fail(
-        .unknownKey(entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key))
-    } catch let problem as EvaluationProblem {
-      let place = "\(object.entity) with Z_PK \(primaryKey(of: object))"
-      fail(.notNow("\(place): \(key) cannot be read: \(problem)"))
-    } catch {
-      attempt { throw error }
-    }
-    return nil
-  }
-
-  /// - Returns: nil when the entity has no such property.
-  func read(_ key: String, _ object: ObjectReference) throws -> ExpressionValue? {
-    try stored.value(forKey: key, of: object)
-  }
-
-  /// Takes down what is said of a relationship of one of the shard's own objects.
-  func say(
-    _ word: RelationshipWord, _ targets: [LinkTargets.Target], _ relationship: Int,
-    _ object: WorkingObject
-  ) throws {}
-
-  func set(_ value: ExpressionValue, _ key: String, _ object: ObjectReference) throws {
-    throw PolicyError.notNow(
-      "objects can be changed in createDestinationInstances and createRelationships only")
-  }
-
-  func add(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
-    try set(.null, key, object)
-  }
-
-  func remove(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
-    try set(.null, key, object)
-  }
-
-  func uri(of object: ObjectReference) -> String? { try? stored.uri(of: object) }
-
-  func insert(_ entity: EntityName) throws -> ObjectReference {
-    throw PolicyError.notNow(
-      "objects can be inserted until endInstanceCreation only: their keys are then given out")
-  }
-
-  // MARK: Associations
-
-  func associate(
-    _ source: ObjectReference, _ destination: ObjectReference, _ mapping: CurrentEntityMapping
-  ) throws {
-    throw PolicyError.notNow("objects can be associated until endInstanceCreation only")
-  }
-
-  func destinations(_ mapping: String, _ sources: [ObjectReference]?) throws -> [ObjectReference] {
-    guard let found = try stored.destinations(ofMapping: mapping, sources) else {
-      throw PolicyError.unknownMapping(mapping)
-    }
-    return found
-  }
-
-  func destinations(ofRelationship relationship: String, _ sources: [ObjectReference]) throws
-    -> [ObjectReference]
+  /// Runs the hooks of a stage, which is over then: errors that nobody else could throw are theirs.
+  static func working<Result>(for stage: PolicyStageEngine, _ body: () throws -> Result) rethrows
+    -> Result
   {
-    guard
-      let found = try stored.destinationInstances(
-        forSourceRelationshipNamed: relationship, sourceInstances: sources)
-    else {
-      guard let source = mapping.source else {
-        throw PolicyError.notNow(
-          "\(mapping.name) has no source entity, whose relationships could be followed")
-      }
-      throw PolicyError.unknownKey(entity: source.rawValue, primaryKey: 0, key: relationship)
+    defer { stage.shared.end() }
+    return try $atWork.withValue(AtWork(stage: stage), operation: body)
+  }
+
+  /// Does something in the stage; nil where it is over, which is told when the hook at hand returns.
+  @inline(__always)
+  @discardableResult
+  func reach<Result>(_ body: (PolicyStageEngine) throws -> Result) rethrows -> Result? {
+    guard let stage else {
+      refuse()
+      return nil
     }
+    return try stage._withUnsafeGuaranteedRef { try body($0) }
+  }
+
+  /// Does something in the stage.
+  ///
+  /// - Throws: ``PolicyError/notNow(_:)`` where it is over, which is told also where the hook catches it.
+  @inline(__always)
+  func use<Result>(_ body: (PolicyStageEngine) throws -> Result) throws -> Result {
+    guard let found = try reach(body) else { throw Self.isOver }
     return found
   }
 
-  func sources(_ mapping: String, _ destinations: [ObjectReference]?) throws -> [ObjectReference] {
-    guard let found = try stored.sources(ofMapping: mapping, destinations) else {
-      throw PolicyError.unknownMapping(mapping)
-    }
-    return found
-  }
+  /// Has the hook at hand fail where the stage is over.
+  @inline(__always)
+  func requireStage() { if stage == nil { refuse() } }
 
-  // MARK: Fetches
-
-  func forEachSource(
-    _ entity: EntityName, _ predicate: String?, _ body: (ObjectReference) throws -> Void
-  ) throws {
-    let filter = try predicate.map { try PredicateExpression(parsing: $0) }
-    var isAsked = false
-    do {
-      let isKnown = try stored.forEachObject(of: entity, where: filter) { object in
-        isAsked = true
-        try body(object)
-        isAsked = false
-      }
-      guard isKnown else { throw PolicyError.unknownEntity(entity.rawValue) }
-    } catch let error as EvaluationError where !isAsked {
-      // The policy's own question, and no expression of the mapping model.
-      throw PolicyError.notNow("the predicate has no value for an object: \(error)")
-    }
-  }
-
-  func forEachDestination(
-    _ entity: EntityName, _ body: (ObjectReference) throws -> Void
-  ) throws {
-    throw PolicyError.notNow(
-      "the whole destination is there in performCustomValidation and endEntityMapping only")
-  }
-
-  // MARK: What the hooks of the base class do
-
-  func createByDefault(_ source: ObjectReference) throws {
-    throw PolicyError.notNow("createDestinationInstances can be called by the copy stage only")
-  }
-
-  func linkByDefault(_ destination: ObjectReference) throws {
-    throw PolicyError.notNow("createRelationships can be called by the link stage only")
-  }
+  @inline(never)
+  private func refuse() { Self.atWork?.stage.fail(Self.isOver) }
 }

@@ -14,27 +14,29 @@ struct PolicyLinkStage {
     let run = try PolicyRun(context, engine)
     engine.stored.policy = run.selectorAnswer
     defer { engine.stored.policy = nil }
-    try run.perform("resumeEntityMapping") {
-      try run.policy.resumeEntityMapping(run.mapping, manager: run.manager)
-    }
     let (policy, current, manager) = (run.policy, run.mapping, run.manager)
-    try engine.forEachAssociated { object, progress in
-      engine.progress = progress
-      try run.perform("createRelationships", for: object) {
-        try policy.createRelationships(
-          forDestination: ManagedObject(engine, object), in: current, manager: manager)
+    try PolicyEngine.working(for: engine) {
+      try run.perform("resumeEntityMapping") {
+        try policy.resumeEntityMapping(current, manager: manager)
       }
-    }
-    engine.progress = 1
-    try run.perform("endRelationshipCreation") {
-      try run.policy.endRelationshipCreation(forMapping: run.mapping, manager: run.manager)
+      try engine.forEachAssociated { object, progress in
+        engine.progress = progress
+        try run.perform("createRelationships", for: object) {
+          try policy.createRelationships(
+            forDestination: ManagedObject(engine.shared, object), in: current, manager: manager)
+        }
+      }
+      engine.progress = 1
+      try run.perform("endRelationshipCreation") {
+        try policy.endRelationshipCreation(forMapping: current, manager: manager)
+      }
     }
     return try engine.finish()
   }
 }
 
 /// Sets relationships of the shard's objects, which are at hand again, and of others by their keys.
-final class PolicyLinkEngine: PolicyEngine {
+final class PolicyLinkEngine: PolicyStageEngine {
   private let unit: Int
   private let objects: DestinationObjects
   /// What to add to ordinals, by table.

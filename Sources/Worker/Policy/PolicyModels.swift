@@ -22,7 +22,7 @@ final class PolicyModels {
   }
 }
 
-extension PolicyEngine {
+extension PolicyStageEngine {
   /// A model; after an error, which is told when the hook returns, one without entities.
   final func model(ofSource isSource: Bool) -> ManagedObjectModel {
     hierarchy(ofSource: isSource)?.model ?? ManagedObjectModel(entities: [])

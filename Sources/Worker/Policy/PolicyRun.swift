@@ -9,19 +9,19 @@ import GodwitSQLite
 struct PolicyRun {
   let policy: EntityMigrationPolicy
   let name: String
-  let engine: PolicyEngine
+  let engine: PolicyStageEngine
   let manager: MigrationManager
 
-  var mapping: CurrentEntityMapping { engine.currentMapping }
+  var mapping: CurrentEntityMapping { engine.shared.mapping }
 
-  init(_ context: ShardContext, _ engine: PolicyEngine) throws {
+  init(_ context: ShardContext, _ engine: PolicyStageEngine) throws {
     name = engine.mapping.policy ?? ""
     guard let type = context.policies[name] else {
       throw StageError.missingPolicy(name, mapping: engine.mapping.name)
     }
     policy = type.init()
     self.engine = engine
-    manager = MigrationManager(engine)
+    manager = MigrationManager(engine.shared)
   }
 
   /// Runs a hook. What the file system or SQLite say keeps its kind, so that a full disk is not
@@ -62,7 +62,7 @@ extension PolicyRun {
       // It is called by a hook, for that one's object.
       try perform("perform \(selector)", for: engine.atHand) {
         let value = try policy.perform(
-          selector, with: arguments.map { try argument($0, engine) }, manager: manager)
+          selector, with: arguments.map { try argument($0) }, manager: manager)
         found = try value.map(ExpressionValue.init(native:)) ?? .null
       }
       return found
@@ -72,7 +72,7 @@ extension PolicyRun {
 
 extension PolicyRun {
   /// What a selector is called with.
-  private func argument(_ value: ExpressionValue, _ engine: PolicyEngine) throws -> Any? {
+  private func argument(_ value: ExpressionValue) throws -> Any? {
     switch value {
     case .helper(.manager): manager
     case .helper(.entityMapping): mapping
@@ -84,7 +84,7 @@ extension PolicyRun {
       throw PolicyError.notNow(
         "$destination cannot be passed to a selector while its attributes are being set. Set them in "
           + "createDestinationInstances, after super has made the object")
-    default: value.native(in: engine)
+    default: value.native(in: engine.shared)
     }
   }
 }

@@ -151,28 +151,56 @@ struct PolicyCustomValidation {
       SourceObjects(context.mapped, mapping, stage: .link),
       userInfo: try context.mapped.userInfo(before: .validate))
     engine.written = SourceObjects(context.mapped, mapping, written: assembled)
+    engine.rows = WrittenRows(context.plan, assembled)
     let run = try PolicyRun(context, engine)
     engine.progress = 1
-    try run.perform("resumeEntityMapping") {
-      try run.policy.resumeEntityMapping(run.mapping, manager: run.manager)
-    }
-    try run.perform("performCustomValidation") {
-      try run.policy.performCustomValidation(forMapping: run.mapping, manager: run.manager)
-    }
-    try run.perform("endEntityMapping") {
-      try run.policy.endEntityMapping(run.mapping, manager: run.manager)
+    try PolicyEngine.working(for: engine) {
+      try run.perform("resumeEntityMapping") {
+        try run.policy.resumeEntityMapping(run.mapping, manager: run.manager)
+      }
+      try run.perform("performCustomValidation") {
+        try run.policy.performCustomValidation(forMapping: run.mapping, manager: run.manager)
+      }
+      try run.perform("endEntityMapping") {
+        try run.policy.endEntityMapping(run.mapping, manager: run.manager)
+      }
     }
     return ShardSummary()
   }
 }
 
 /// Reads the written destination.
-final class PolicyValidationEngine: PolicyEngine {
+final class PolicyValidationEngine: PolicyStageEngine {
   fileprivate(set) var written: SourceObjects?
+  fileprivate var rows: WrittenRows?
 
   override func read(_ key: String, _ object: ObjectReference) throws -> ExpressionValue? {
     guard object.store == .destination else { return try super.read(key, object) }
     return try written?.value(forKey: key, of: object)
+  }
+
+  // Of what the link stage knows, `--invalid set-aside` may have taken objects out.
+  private func there(_ objects: [ObjectReference]) throws -> [ObjectReference] {
+    try objects.filter { try rows?.contains($0) == true }
+  }
+
+  override func destinations(_ mapping: String, _ sources: [ObjectReference]?) throws
+    -> [ObjectReference]
+  {
+    try there(super.destinations(mapping, sources))
+  }
+
+  override func destinations(ofRelationship relationship: String, _ sources: [ObjectReference])
+    throws -> [ObjectReference]
+  {
+    try there(super.destinations(ofRelationship: relationship, sources))
+  }
+
+  override func sources(_ mapping: String, _ destinations: [ObjectReference]?) throws
+    -> [ObjectReference]
+  {
+    try super.sources(
+      mapping, destinations.map(there) ?? self.destinations(mapping, nil))
   }
 
   override func forEachDestination(
@@ -181,5 +209,31 @@ final class PolicyValidationEngine: PolicyEngine {
     guard try written?.forEachObject(of: entity, where: nil, body) == true else {
       throw PolicyError.unknownEntity(entity.rawValue)
     }
+  }
+}
+
+/// Which objects the written destination has.
+private final class WrittenRows {
+  private let connection: Connection
+  private let entities: [EntityName: SourceEntityAccess]
+  private var statements: [EntityName: Statement] = [:]
+
+  init(_ plan: MigrationPlan, _ connection: Connection) {
+    self.connection = connection
+    entities = Dictionary(
+      (plan.mapped?.writtenEntities ?? []).map { ($0.entity, $0) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  func contains(_ object: ObjectReference) throws -> Bool {
+    guard let entity = entities[object.entity] else { return false }
+    let statement =
+      try statements[object.entity]
+      ?? connection.prepare("SELECT 1 FROM \(quoted(entity.table)) WHERE Z_PK = ?1 AND Z_ENT = ?2")
+    statements[object.entity] = statement
+    try statement.bind(1, object.primaryKey)
+    try statement.bind(2, entity.number)
+    defer { statement.reset() }
+    return try statement.step()
   }
 }

@@ -141,7 +141,7 @@ extension ManagedObject: PropertyValue {
     self.init(engine, reference)
   }
   /// A reference to the object.
-  public var expressionValue: ExpressionValue { .object(reference) }
+  public var expressionValue: ExpressionValue { .object(usedReference) }
 }
 
 extension Set: PropertyValue where Element == ManagedObject {
@@ -152,7 +152,7 @@ extension Set: PropertyValue where Element == ManagedObject {
   }
   /// In the order of keys, not of hashes: every run gives the same.
   public var expressionValue: ExpressionValue {
-    .set(map(\.reference).sorted { $0.precedes($1) }.map { .object($0) })
+    .set(map(\.usedReference).sorted { $0.precedes($1) }.map { .object($0) })
   }
 }
 
@@ -167,7 +167,7 @@ extension Array: PropertyValue where Element == ManagedObject {
     }
   }
   /// An ordered set: an object that occurs again is left out.
-  public var expressionValue: ExpressionValue { .orderedSet(of: map { .object($0.reference) }) }
+  public var expressionValue: ExpressionValue { .orderedSet(of: map { .object($0.usedReference) }) }
 }
 
 extension ObjectReference {

@@ -3,7 +3,7 @@ import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
 
-extension PolicyEngine {
+extension PolicyStageEngine {
   final func kind(of entity: EntityName) throws -> DestinationKind {
     guard let kind = kinds[entity] else { throw PolicyError.unknownEntity(entity.rawValue) }
     return kind
