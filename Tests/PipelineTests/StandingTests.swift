@@ -329,13 +329,7 @@ import Testing
 @Suite struct `A start that fails before it has a result` {
   /// A program of the name of `curl` that notes what it is to call.
   private func calls(_ folder: PipelineFolder) throws -> String {
-    let bin = folder.path("bin")
-    try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
-    try "#!/bin/sh\ngrep ^url >>'\(folder.path("calls"))'\n"
-      .write(toFile: bin + "/curl", atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes(
-      [.posixPermissions: 0o755], ofItemAtPath: bin + "/curl")
-    return bin
+    try folder.program("curl", "grep ^url >>'\(folder.path("calls"))'")
   }
 
   enum Fault: String, CaseIterable { case model, root, state, plan, selection }
