@@ -43,6 +43,26 @@ extension Ledger {
       """, [.real(time)])
   }
 
+  /// Whether a start has begun in the ledger. It is known by when it began: which of two is the later one their
+  /// times do not tell.
+  package func knowsStart(at time: Double) throws -> Bool {
+    var isKnown = false
+    try forEach("SELECT 1 FROM starts WHERE time = ?1 LIMIT 1", [.real(time)]) { _ in
+      isKnown = true
+    }
+    return isKnown
+  }
+
+  /// Whether that start is the last one of its run, and has no end in the ledger.
+  package func isOpen(_ run: String, begunAt time: Double) throws -> Bool {
+    var isOpen = false
+    try forEach(
+      "SELECT 1 FROM runs WHERE name = ?1 AND resumed = ?2 AND ended IS NULL",
+      [.text(run), .real(time)]
+    ) { _ in isOpen = true }
+    return isOpen
+  }
+
   /// Fills the table from the runs that earlier versions have written.
   func addStarts() throws {
     try connection.execute(
