@@ -62,7 +62,7 @@ final class RunHistory: Sendable {
   private let ledger: PatientLedger
   private let state = Mutex(State())
   private let work = DispatchSemaphore(value: 0)
-  private let urgent = DispatchSemaphore(value: 0)
+  private let urgent = SteadySemaphore()
   private let ended = DispatchSemaphore(value: 0)
   /// Failures in a row after which a store is quarantined; 0 for never.
   private let quarantineLimit: Int
@@ -236,7 +236,7 @@ final class RunHistory: Sendable {
     while true {
       work.wait()
       // What comes within a second is written together.
-      if !state.withLock({ $0.isClosed }) { _ = urgent.wait(timeout: .now() + 1) }
+      if !state.withLock({ $0.isClosed }) { urgent.wait(timeout: .now() + 1) }
       let (items, isClosed) = state.withLock { state in
         defer { state.waiting = [] }
         return (state.waiting, state.isClosed)
