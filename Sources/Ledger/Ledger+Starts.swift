@@ -18,7 +18,7 @@ extension Ledger {
 
   /// For a query of runs.
   var workedColumn: String {
-    has(.workedTime) ? "worked" : "CASE WHEN starts = 1 THEN ended - started END"
+    has(.workedTime) ? "worked" : "CASE WHEN starts = 1 THEN max(0, ended - started) END"
   }
 
   /// Gives runs that earlier versions have written their time, where the ledger tells.
@@ -27,7 +27,7 @@ extension Ledger {
       """
       ALTER TABLE runs ADD COLUMN resumed REAL;
       ALTER TABLE runs ADD COLUMN worked REAL;
-      UPDATE runs SET worked = ended - started WHERE starts = 1 AND ended IS NOT NULL;
+      UPDATE runs SET worked = max(0, ended - started) WHERE starts = 1 AND ended IS NOT NULL;
       """)
   }
 }

@@ -414,6 +414,37 @@ import Testing
     #expect(try called() == seen + ["url = \"https://ping.invalid/x\""])
   }
 
+  /// While a service that is to be told does not answer.
+  @Test(arguments: [Int32(0), 78])
+  func `like one that ends well, is not stopped any more once it has ended`(code: Int32) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try folder.set(Self.keys, stores: code == 0 ? "{ roots: stores }" : "{ roots: nowhere }")
+    let called = folder.path("called")
+    let bin = try folder.program(
+      "curl", "grep -q /start && exit\n: >'\(called)'\nexec sleep 20")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Godwit.path)
+    process.arguments = ["run", folder.url.path]
+    process.environment = ProcessInfo.processInfo.environment
+    process.environment?["PATH"] = bin + ":/usr/bin:/bin"
+    let messages = folder.path("messages")
+    try Data().write(to: URL(fileURLWithPath: messages))
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: messages))
+    try process.run()
+    let end = Date(timeIntervalSinceNow: 60)
+    while !FileManager.default.fileExists(atPath: called), Date() < end {
+      Thread.sleep(forTimeInterval: 0.02)
+    }
+    process.terminate()
+    Thread.sleep(forTimeInterval: 0.2)
+    process.terminate()
+    process.waitUntilExit()
+    #expect(process.terminationReason == .exit && process.terminationStatus == code)
+    #expect(!String(decoding: try folder.bytes("messages"), as: UTF8.self).contains("Stopping"))
+    #expect(try folder.godwit(["history"]).lines.map { $0["exitCode"] as? Int } == [Int(code)])
+  }
+
   @Test func `belongs to the run that the next start resumes`() throws {
     // So many that some are left when the first one's failure stops the run.
     let folder = try PipelineFolder.orders(

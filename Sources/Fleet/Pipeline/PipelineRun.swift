@@ -202,9 +202,10 @@ package struct PipelineRun: Sendable {
     }
     history.settle(
       setting.outcomes.standings, of: places.owner.file, run: ledger.run, isAtEnd: true)
+    let ended = Date().timeIntervalSince1970
+    summary.ended = ended
     let ending = history.end(
-      at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
-      RunReport.Counts(summary))
+      at: ended, exitCode: context.exitCode(summary), RunReport.Counts(summary))
     try ledger.end(
       isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
     try keepRetention(history, since: (startTime, begin), &summary)
