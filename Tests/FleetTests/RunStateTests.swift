@@ -66,7 +66,7 @@ import Testing
   @Test func `is no reason to call a run running while something else works in it`() throws {
     let scratch = try Scratch()
     let (pipeline, other) = (
-      try pipeline("a.yaml", in: scratch), try places("b.yaml", in: scratch)
+      try self.pipeline("a.yaml", in: scratch), try places("b.yaml", in: scratch)
     )
     let own = PipelinePlaces(pipeline)
     let ledger = try Ledger(writingAt: own.ledger, now: 1)
