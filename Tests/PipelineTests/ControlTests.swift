@@ -79,7 +79,7 @@ import Testing
     #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
     let said = String(decoding: try folder.bytes("said"), as: UTF8.self)
     #expect(said.contains(#""found":0"#) && !said.contains(#""process""#), "\(said)")
-    #expect(
-      String(decoding: try folder.bytes("answer"), as: UTF8.self).contains(#""isPaused":true"#))
+    let answer = String(decoding: try folder.bytes("answer"), as: UTF8.self)
+    #expect(answer.contains(#""isPaused":true"#), "\(answer)")
   }
 }

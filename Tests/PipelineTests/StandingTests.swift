@@ -441,7 +441,8 @@ import Testing
     process.terminate()
     process.waitUntilExit()
     #expect(process.terminationReason == .exit && process.terminationStatus == code)
-    #expect(!String(decoding: try folder.bytes("messages"), as: UTF8.self).contains("Stopping"))
+    let said = String(decoding: try folder.bytes("messages"), as: UTF8.self)
+    #expect(!said.contains("Stopping"), "\(said)")
     #expect(try folder.godwit(["history"]).lines.map { $0["exitCode"] as? Int } == [Int(code)])
   }
 
