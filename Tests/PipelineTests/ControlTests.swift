@@ -74,7 +74,8 @@ import Testing
     ) { _ in
       Thread.sleep(forTimeInterval: 1.5)
       #expect(isEmpty(), "nothing begins")
-      #expect(try Godwit.run(["control", folder.url.path, "resume"]).status == 0)
+      let resumed = try Godwit.run(["control", folder.url.path, "resume"])
+      #expect(resumed.status == 0, "\(resumed.messages)")
     }
     #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
     let said = String(decoding: try folder.bytes("said"), as: UTF8.self)
