@@ -171,7 +171,7 @@ let package = Package(
         system,
       ]),
     // Programs of the system that do something for us.
-    library("Programs", []),
+    library("Programs", [ours("DurableFiles")]),
     library(
       "Fleet",
       [

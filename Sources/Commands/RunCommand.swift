@@ -181,12 +181,13 @@ struct RunCommand: AsyncParsableCommand {
     StopSignals.install(
       stop: {
         task.cancel()
+        guard outputs.ended == nil else { return }
         Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
       },
       end: {
         // Too late for the run's own summary; what lies on the disk is as safe as ever.
         report.endEarly()
-        _exit(ExitStatus.resumable.rawValue)
+        _exit((outputs.ended ?? .resumable).rawValue)
       })
     let ticks = Task { await report.tick() }
     let outcome = await task.result
@@ -196,7 +197,7 @@ struct RunCommand: AsyncParsableCommand {
     let status = ExitStatus(summary)
     log?.end(summary, exitCode: status.rawValue)
     guard summary.detached != true else { return status }
-    let notes = outputs.end(run: summary.run, status, job)
+    let notes = outputs.end(summary, status, job)
     for note in notes + [log?.failure].compactMap({ $0 }) { Output.say("warning: \(note)") }
     return status
   }

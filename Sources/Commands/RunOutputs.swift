@@ -13,7 +13,12 @@ final class RunOutputs: Sendable {
   private let deadManSwitch: DeadManSwitch?
   /// Seconds since 1970-01-01 UTC.
   private let started = Date().timeIntervalSince1970
+  private let begun = ContinuousClock.now
   private let hasBegun = Atomic(false)
+  private let endStatus = Atomic<Int32>(-1)
+
+  /// How the run has ended; nil before. Others are still being told.
+  var ended: ExitStatus? { ExitStatus(rawValue: endStatus.load(ordering: .acquiring)) }
 
   /// - Throws: `CommandError` for an address that is none.
   init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
@@ -60,6 +65,7 @@ final class RunOutputs: Sendable {
   /// - Returns: What could not be done, and why.
   func fail(_ error: any Error) -> [String] {
     let status = CommandLineTool.status(of: error)
+    endStatus.store(status.rawValue, ordering: .releasing)
     guard status != .locked else { return [] }
     var notes = begin()
     var run: String?
@@ -79,18 +85,18 @@ final class RunOutputs: Sendable {
 
   /// The run has ended. Where another one has taken it over, nothing is said: that one goes on.
   ///
-  /// - Parameter run: Its name; nil leaves only the call.
   /// - Returns: What could not be done, and why.
-  func end(run: String?, _ status: ExitStatus, _ job: PipelineJob) -> [String] {
+  func end(_ summary: PipelineSummary, _ status: ExitStatus, _ job: PipelineJob) -> [String] {
+    endStatus.store(status.rawValue, ordering: .releasing)
     guard status != .locked else { return [] }
     var notes: [String] = []
     let settings = pipeline.report
-    if let run, settings.html != nil || settings.metrics != nil {
+    if let run = summary.run, settings.html != nil || settings.metrics != nil {
       do {
         guard let report = try PipelineHistory.reading(places)?.report(ofRun: run) else {
           throw PipelineArguments.noLedger(places)
         }
-        guard let ended = report.run.ended, ended >= started else {
+        guard let ended = report.run.ended, ended == summary.ended else {
           throw CommandError(
             .inputOutput, "ledger",
             "\(places.ledger) does not have the end of this run yet. Write the report with `godwit "
@@ -116,7 +122,8 @@ final class RunOutputs: Sendable {
   private func metrics(of run: String?, _ status: ExitStatus, to path: FilePath) -> [String] {
     let now = Date().timeIntervalSince1970
     let start = RunReport.Run(
-      kind: "run", name: "", started: started, ended: now, seconds: now - started,
+      kind: "run", name: "", started: started, ended: now,
+      seconds: (ContinuousClock.now - begun).inSeconds,
       exitCode: Int(status.rawValue), starts: 1, host: "")
     let report = run.flatMap { name in
       try? PipelineHistory.reading(places)?.report(ofRun: name)

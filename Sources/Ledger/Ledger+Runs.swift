@@ -4,7 +4,9 @@ import GodwitSQLite
 extension Ledger {
   /// A run begins, or goes on under its name.
   ///
-  /// - Parameter isResumed: A start of it may be known.
+  /// - Parameters:
+  ///   - run: Of how many starts it is at least.
+  ///   - isResumed: A start of it may be known.
   /// - Throws: ``LedgerError/nameTaken(path:name:)`` where the name is another's, and is left to that.
   package func begin(_ run: LedgerRun, isResumed: Bool = false) throws {
     let isFree =
@@ -19,28 +21,30 @@ extension Ledger {
       """
       INSERT INTO runs (
         name, kind, pipeline, file, started, starts, host, workers, options, resumed, worked)
-      VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?5, 0)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?9, ?6, ?7, ?8, ?5, 0)
       ON CONFLICT (name) DO UPDATE
-      SET pipeline = ?3, file = ?4, starts = starts + 1, ended = NULL, exit = NULL, host = ?6,
+      SET pipeline = ?3, file = ?4, starts = max(starts + 1, ?9), ended = NULL, exit = NULL, host = ?6,
         workers = ?7, options = ?8, resumed = ?5, worked = coalesce(worked, 0), message = NULL
       """,
       [
         .text(run.name), .text(run.kind.rawValue), .text(run.pipeline), .text(run.file),
         .real(run.started), .text(run.host), .optional(run.workers),
-        .text(LedgerJSON.text(run.options)),
+        .text(LedgerJSON.text(run.options)), .integer(Int64(run.starts)),
       ])
   }
 
-  /// Whether a start of a run, or a later one, has begun in the ledger.
-  ///
-  /// - Parameter time: When it began, in seconds since 1970-01-01 UTC.
-  package func knowsStart(of run: String, at time: Double) throws -> Bool {
-    var isKnown = false
+  /// Whether the ledger lacks the end of a start that it was told of: it is another one, or a copy from before. No
+  /// run is lacking whose name is another pipeline's.
+  package func lacks(_ run: LedgerRun) throws -> Bool {
+    var isLacking = try canResume(
+      run.name, run.kind, by: RunOwner(pipeline: run.pipeline, file: run.file))
     try forEach(
-      "SELECT 1 FROM runs WHERE name = ?1 AND (resumed >= ?2 OR ended >= ?2)",
-      [.text(run), .real(time)]
-    ) { _ in isKnown = true }
-    return isKnown
+      """
+      SELECT 1 FROM runs
+      WHERE name = ?1 AND (starts > ?2 OR starts = ?2 AND ended IS NOT NULL)
+      """, [.text(run.name), .integer(Int64(run.starts))]
+    ) { _ in isLacking = false }
+    return isLacking
   }
 
   /// Whether there is a run, or a rollback, of that name, whichever pipeline's.
@@ -69,7 +73,7 @@ extension Ledger {
   /// A start of a run ends.
   ///
   /// - Parameters:
-  ///   - counts: Nil where it ended before it had any; those of earlier starts stay then.
+  ///   - counts: Nil where it ended before it had any: what is known by then counts.
   ///   - message: Why it ended then.
   ///   - wasKilled: It was at work no longer than to its last store.
   package func end(
@@ -77,7 +81,10 @@ extension Ledger {
     message: String? = nil, wasKilled: Bool = false
   ) throws {
     try countWork(of: run, until: wasKilled ? nil : time)
-    guard let counts else {
+    let known = try? self.run(named: run)
+    guard
+      let counts = try counts ?? known.flatMap({ $0.counts == nil ? nil : try self.counts(of: $0) })
+    else {
       return try perform(
         "UPDATE runs SET ended = ?2, exit = ?3, message = ?4 WHERE name = ?1",
         [.text(run), .real(time), .integer(Int64(exitCode)), .optional(message)])
@@ -92,11 +99,12 @@ extension Ledger {
       UPDATE runs
       SET ended = ?2, exit = ?3, found = ?4,
         migrated = CASE kind WHEN 'rollback' THEN ?13 ELSE ?5 END, same_model = ?6, refused = ?7,
-        needs_mapping = ?8, quarantined = ?9, failed = ?10, pending = ?11, earlier = ?12
+        needs_mapping = ?8, quarantined = ?9, failed = ?10, pending = ?11, earlier = ?12,
+        message = ?14
       WHERE name = ?1
       """,
       [.text(run), .real(time), .integer(Int64(exitCode))]
-        + numbers.map { .integer(Int64($0)) })
+        + numbers.map { .integer(Int64($0)) } + [.optional(message)])
   }
 
   /// The key of a store, which gets a row if it has none.

@@ -18,7 +18,7 @@ extension Ledger {
 
   /// For a query of runs.
   var workedColumn: String {
-    has(.workedTime) ? "worked" : "CASE WHEN starts = 1 THEN ended - started END"
+    has(.workedTime) ? "worked" : "CASE WHEN starts = 1 THEN max(0, ended - started) END"
   }
 
   /// Gives runs that earlier versions have written their time, where the ledger tells.
@@ -27,7 +27,7 @@ extension Ledger {
       """
       ALTER TABLE runs ADD COLUMN resumed REAL;
       ALTER TABLE runs ADD COLUMN worked REAL;
-      UPDATE runs SET worked = ended - started WHERE starts = 1 AND ended IS NOT NULL;
+      UPDATE runs SET worked = max(0, ended - started) WHERE starts = 1 AND ended IS NOT NULL;
       """)
   }
 }
@@ -41,6 +41,26 @@ extension Ledger {
       INSERT INTO starts (time, backups)
       SELECT ?1, coalesce(max(id), 0) FROM backups
       """, [.real(time)])
+  }
+
+  /// Whether a start has begun in the ledger. It is known by when it began: which of two is the later one their
+  /// times do not tell.
+  package func knowsStart(at time: Double) throws -> Bool {
+    var isKnown = false
+    try forEach("SELECT 1 FROM starts WHERE time = ?1 LIMIT 1", [.real(time)]) { _ in
+      isKnown = true
+    }
+    return isKnown
+  }
+
+  /// Whether that start is the last one of its run, and has no end in the ledger.
+  package func isOpen(_ run: String, begunAt time: Double) throws -> Bool {
+    var isOpen = false
+    try forEach(
+      "SELECT 1 FROM runs WHERE name = ?1 AND resumed = ?2 AND ended IS NULL",
+      [.text(run), .real(time)]
+    ) { _ in isOpen = true }
+    return isOpen
   }
 
   /// Fills the table from the runs that earlier versions have written.

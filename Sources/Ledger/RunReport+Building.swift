@@ -101,7 +101,8 @@ extension RunReport.Run {
   package init(_ run: LedgerRun) {
     self.init(
       kind: run.kind.rawValue, name: run.name, started: run.started, ended: run.ended,
-      seconds: run.ended.map { $0 - run.started }, exitCode: run.exitCode, starts: run.starts,
+      seconds: run.ended.map { max(0, $0 - run.started) }, exitCode: run.exitCode,
+      starts: run.starts,
       host: run.host, workers: run.workers, options: run.options)
     workedSeconds = run.ended == nil ? nil : run.workedSeconds
     message = run.message
@@ -113,7 +114,8 @@ extension RunReport.Store {
     self.init(
       path: attempt.store, verdict: attempt.verdict, code: attempt.code,
       sourceVersion: attempt.source, destinationVersion: attempt.destination,
-      started: attempt.started, seconds: attempt.ended - attempt.started, rows: attempt.rows,
+      started: attempt.started, seconds: max(0, attempt.ended - attempt.started),
+      rows: attempt.rows,
       sourceBytes: attempt.sourceBytes, destinationBytes: attempt.destinationBytes,
       output: attempt.output, backup: backup, reasons: attempt.reasons, losses: attempt.losses,
       stages: attempt.stages, attempts: attempts)

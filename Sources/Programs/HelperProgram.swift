@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import Synchronization
 
 /// A program of the system that does something for us, such as drawing: found on the `PATH` when it is
@@ -123,7 +124,7 @@ package struct HelperProgram: Sendable {
   private final class Watch: @unchecked Sendable {
     private let process: Process
     private let seconds: Int
-    private let isOver = DispatchSemaphore(value: 0)
+    private let isOver = SteadySemaphore()
     private let ended = Atomic(false)
 
     var hasEnded: Bool { ended.load(ordering: .acquiring) }

@@ -219,4 +219,37 @@ import Testing
       #expect(known.counts == RunReport.Counts(found: 2, migrated: 1, pending: 1))
     }
   }
+  /// The first start ended by a clock that was ahead; the second one could not write the ledger.
+  @Test func `tells of a start whose clock was set back since the one before, once`() throws {
+    let scratch = try Scratch()
+    let file = "/p/pipeline.yaml"
+    let ledger = try open(scratch, now: 100, of: file)
+    var run = LedgerRun(name: ledger.run, pipeline: "p", file: file, started: 100, host: "")
+    let history = try Ledger(writingAt: scratch.path.appending("ledger.sqlite"), now: 100)
+    try history.writing {
+      try history.begin(run)
+      try history.end(run.name, at: 110, exitCode: 75, .init(found: 2, migrated: 1, pending: 1))
+    }
+    (run.started, run.ended, run.exitCode) = (20, 30, 0)
+    run.counts = RunReport.Counts(found: 2, migrated: 2)
+    let start = PipelineLedger.Start(
+      run: run, fleet: .init(found: ["/a", "/b"], taken: ["/a", "/b"], unseen: []),
+      isPartOfRun: false)
+    try ledger.end(isFinished: true, isInHistory: false, PipelineLedger.Ending(start))
+    for _ in 0..<2 {
+      try history.writing { try PipelineLedger.add(inState: scratch.path, to: history) }
+      let known = try history.run(named: run.name)
+      #expect(known.starts == 2 && known.ended == 30 && known.exitCode == 0)
+      #expect(known.counts == run.counts)
+    }
+    // A later start, by whatever clock, is not undone by what is still in the state folder.
+    run.started = 5
+    try history.writing {
+      try history.begin(run, isResumed: true)
+      try history.end(run.name, at: 6, exitCode: 65, nil)
+      try PipelineLedger.add(inState: scratch.path, to: history)
+    }
+    let known = try history.run(named: run.name)
+    #expect(known.starts == 3 && known.ended == 6 && known.exitCode == 65)
+  }
 }

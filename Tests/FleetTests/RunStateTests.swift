@@ -1,15 +1,20 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitLedger
 import SystemPackage
 import Testing
 
 @testable import GodwitFleet
 
 @Suite struct `The state folder of a pipeline` {
-  private func places(_ file: String, in scratch: borrowing Scratch) throws -> PipelinePlaces {
+  private func pipeline(_ file: String, in scratch: borrowing Scratch) throws -> Pipeline {
     let path = scratch.file(file)
     let text = "name: \(path.stem ?? "")\nstores: { roots: /data }\nmodels: a.mom"
-    return PipelinePlaces(try Pipeline(bytes: Array(text.utf8), file: path))
+    return try Pipeline(bytes: Array(text.utf8), file: path)
+  }
+
+  private func places(_ file: String, in scratch: borrowing Scratch) throws -> PipelinePlaces {
+    PipelinePlaces(try pipeline(file, in: scratch))
   }
 
   /// Also before the run has found its stores, and where the mark could not be written.
@@ -55,6 +60,35 @@ import Testing
       try run()
     }
     #expect(try RunState(of: places.owner, in: places.state) == .idle)
+  }
+
+  /// Of a run that was killed.
+  @Test func `is no reason to call a run running while something else works in it`() throws {
+    let scratch = try Scratch()
+    let (pipeline, other) = (
+      try self.pipeline("a.yaml", in: scratch), try places("b.yaml", in: scratch)
+    )
+    let own = PipelinePlaces(pipeline)
+    let ledger = try Ledger(writingAt: own.ledger, now: 1)
+    try ledger.writing {
+      try ledger.begin(
+        LedgerRun(
+          name: "r", pipeline: own.owner.pipeline, file: own.owner.file, started: 1, host: ""))
+    }
+    func isState(_ state: PipelineStatus.State) throws -> Bool {
+      try PipelineStatus(pipeline, own).state == state
+        && PipelineStatus.goesOn(own) == (state == .running)
+    }
+    #expect(try isState(.interrupted))
+    let command = try PipelineHistory.lock(own)
+    #expect(try isState(.interrupted), "a rollback, say")
+    _ = consume command
+    for (holder, state) in [(own, PipelineStatus.State.running), (other, .interrupted)] {
+      let lease = try HeldLease(acquiring: own.state.appending("lock"), patienceSeconds: 1)
+      HolderMark.write(run: holder.owner, lease.token, in: own.state)
+      #expect(try isState(state), "\(holder.owner.file)")
+      withExtendedLifetime(lease) {}
+    }
   }
 
   /// Who asks how far it is gets every field that is always there.

@@ -181,7 +181,12 @@ import Testing
     let folder = try LedgerFolder()
     let ledger = try folder.open()
     try begin(ledger, at: 1_000, isResumed: false)
+    var attempt = LedgerSample.failed("grace", at: 1_001)
+    attempt.ended = 399
+    try ledger.writing { try ledger.add(attempt) }
     try end(ledger, at: 400)
     #expect(try worked(ledger) == 0)
+    let report = try ledger.report()
+    #expect(report.run.seconds == 0 && report.stores.map(\.seconds) == [0])
   }
 }

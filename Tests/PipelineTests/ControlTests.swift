@@ -43,4 +43,44 @@ import Testing
     #expect(said[3].output.contains("running"))
     #expect(!FileManager.default.fileExists(atPath: folder.path("state/progress.json")))
   }
+
+  /// Here its dead man's switch asks; the start before it was killed while it was paused.
+  @Test func `takes what is asked of a run that is starting, and tells of no earlier start`() throws
+  {
+    let folder = try PipelineFolder.orders(
+      ["a", "b"], "report: { ping: \"https://ping.invalid/x\" }")
+    func control(_ action: String, _ name: String) -> String {
+      "'\(Godwit.path)' control '\(folder.url.path)' \(action) --json >'\(folder.path(name))'"
+    }
+    let bin = try folder.program(
+      "curl",
+      "grep -q /start || exit 0\n\(control("status", "said"))\n\(control("pause", "answer"))")
+    let progress = folder.path("state/progress.json")
+    let results = folder.path("state/ledger.jsonl")
+    func isEmpty() -> Bool { (FileManager.default.contents(atPath: results) ?? Data()).isEmpty }
+    let killed = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""event":"pipeline""#, programs: bin
+    ) { process in
+      let end = Date(timeIntervalSinceNow: 60)
+      while !FileManager.default.fileExists(atPath: progress), Date() < end {
+        Thread.sleep(forTimeInterval: 0.02)
+      }
+      kill(process, SIGKILL)
+    }
+    try #require(killed.status == -SIGKILL && isEmpty(), "\(killed.output) \(killed.messages)")
+    try #require(FileManager.default.fileExists(atPath: progress))
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""event":"pipeline""#, programs: bin
+    ) { _ in
+      Thread.sleep(forTimeInterval: 1.5)
+      #expect(isEmpty(), "nothing begins")
+      let resumed = try Godwit.run(["control", folder.url.path, "resume"])
+      #expect(resumed.status == 0, "\(resumed.messages)")
+    }
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
+    let said = String(decoding: try folder.bytes("said"), as: UTF8.self)
+    #expect(said.contains(#""found":0"#) && !said.contains(#""process""#), "\(said)")
+    let answer = String(decoding: try folder.bytes("answer"), as: UTF8.self)
+    #expect(answer.contains(#""isPaused":true"#), "\(answer)")
+  }
 }

@@ -102,6 +102,30 @@ import Testing
     #expect(try count("found", "runCounts", folder) == 4)
   }
 
+  /// Whether or not anybody asks before the next start.
+  @Test(arguments: [false, true])
+  func `is counted as far as it came where the next one fails before it has a result`(
+    isAsked: Bool
+  ) throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c", "d"], "workers: 1")
+    _ = try killAtResult(folder)
+    if isAsked { #expect(try count("found", "runCounts", folder) == 4) }
+    try folder.set("destination: Nope")
+    #expect(try Godwit.run(folder).status == 65)
+    let status = try folder.godwit(["status"]).summary
+    let report = try Godwit.run(["report", folder.url.path, "--format", "json"]).summary
+    let history = try #require(try folder.godwit(["history"]).lines.first)
+    #expect(try count("found", "counts", folder) == 4)
+    let migrated = try #require(try count("migrated", "counts", folder))
+    #expect(migrated > 0)
+    for counts in [status["runCounts"], report["counts"], history["counts"]] {
+      let counts = counts as? [String: Any]
+      #expect(counts?["found"] as? Int == 4 && counts?["migrated"] as? Int == migrated)
+      #expect(counts?["pending"] as? Int == 4 - migrated)
+    }
+    #expect(history["exitCode"] as? Int == 65)
+  }
+
   /// An application has the store open, and closes it, or does not, before the next start.
   @Test(arguments: [false, true])
   func `leaves no private copy of a store in use`(isClosed: Bool) throws {

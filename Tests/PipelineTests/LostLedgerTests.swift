@@ -49,6 +49,41 @@ import Testing
     #expect(after == before, "\(back.output)")
   }
 
+  /// As a nightly copy of it is, once it was put back.
+  @Test(arguments: ["nothing", "a run", "a start that fails"])
+  func `or is older than the last run goes on with what that did`(since: String) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    let copy = try folder.bytes("ledger.sqlite")
+    try folder.writeOrder("b")
+    let store = try folder.bytes("stores/b.sqlite")
+    #expect(try Godwit.run(folder).status == 0)
+    func history() throws -> [String] {
+      try folder.godwit(["history"]).lines.map {
+        "\($0["name"] ?? "") \($0["exitCode"] ?? "") \($0["starts"] ?? "")"
+      }
+    }
+    let (runs, list) = (try history(), try folder.godwit(["backups", "list"]).output)
+    try copy.write(to: URL(fileURLWithPath: folder.path("ledger.sqlite")))
+    switch since {
+    case "a run":
+      let run = try Godwit.run(folder)
+      #expect(run.messages.contains("ledger.sqlite is older than the last run"), "\(run.messages)")
+    case "a start that fails":
+      try folder.set("destination: Nope")
+      #expect(try Godwit.run(folder).status == 65)
+      try folder.set("")
+    default: break
+    }
+    #expect(try history().suffix(2) == runs[...])
+    #expect(try folder.godwit(["backups", "list"]).output == list)
+    let status = try folder.godwit(["status"]).summary["counts"] as? [String: Any]
+    #expect(status?["found"] as? Int == 2)
+    let back = try folder.godwit(["rollback"], ["--store", folder.path("stores/b.sqlite")])
+    #expect(back.status == 0, "\(back.messages)")
+    #expect(try folder.bytes("stores/b.sqlite") == store)
+  }
+
   @Test(arguments: [true, false])
   func `leaves no rollback that was cut off without an end, or a word`(knows: Bool) throws {
     var cut = 0

@@ -44,6 +44,19 @@ extension PipelineFolder {
     try Data("no store".utf8).write(to: URL(fileURLWithPath: path("stores/\(name).sqlite")))
   }
 
+  /// A shell script of that name.
+  ///
+  /// - Returns: Its folder.
+  func program(_ name: String, _ script: String) throws -> String {
+    let bin = path("bin")
+    try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
+    try "#!/bin/sh\n\(script)\n"
+      .write(toFile: "\(bin)/\(name)", atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755], ofItemAtPath: "\(bin)/\(name)")
+    return bin
+  }
+
   /// Another application's connection to a store, in a read transaction.
   func reader(of name: String) throws -> Connection {
     let connection = try Connection(path: path("stores/\(name).sqlite"), mode: .readWrite)

@@ -196,6 +196,21 @@ import Testing
     #expect(run.status == 3 && run.reason(of: "a") == "output", "\(run.messages)")
   }
 
+  @Test func `takes none either where its clock was a day ahead, and is right since`() throws {
+    let folder = try PipelineFolder.orders(["a"], "commit: { beside: -2 }")
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+    let lines = String(decoding: try folder.bytes("state/ledger.jsonl"), as: UTF8.self)
+    let ahead = lines.replacing(/"time":[0-9.]+/, with: "\"time\":\(time(nil) + 86_400)")
+    try #require(ahead != lines)
+    try ahead.write(
+      toFile: folder.path("state/ledger.jsonl"), atomically: true, encoding: .utf8)
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+    try folder.bytes("stores/a.sqlite")
+      .write(to: URL(fileURLWithPath: folder.path("stores/a-2.sqlite")))
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.reason(of: "a") == "output", "\(run.messages)")
+  }
+
   @Test func `knows an output beside its store as its own, until the store changes`() throws {
     let folder = try PipelineFolder("celsius")
     try folder.write(

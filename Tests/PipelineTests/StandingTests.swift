@@ -329,13 +329,7 @@ import Testing
 @Suite struct `A start that fails before it has a result` {
   /// A program of the name of `curl` that notes what it is to call.
   private func calls(_ folder: PipelineFolder) throws -> String {
-    let bin = folder.path("bin")
-    try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
-    try "#!/bin/sh\ngrep ^url >>'\(folder.path("calls"))'\n"
-      .write(toFile: bin + "/curl", atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes(
-      [.posixPermissions: 0o755], ofItemAtPath: bin + "/curl")
-    return bin
+    try folder.program("curl", "grep ^url >>'\(folder.path("calls"))'")
   }
 
   enum Fault: String, CaseIterable { case model, root, state, plan, selection }
@@ -418,6 +412,38 @@ import Testing
     #expect(run.status == 0)
     #expect(seen == ["url = \"https://ping.invalid/x/start\""])
     #expect(try called() == seen + ["url = \"https://ping.invalid/x\""])
+  }
+
+  /// While a service that is to be told does not answer.
+  @Test(arguments: [Int32(0), 78])
+  func `like one that ends well, is not stopped any more once it has ended`(code: Int32) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try folder.set(Self.keys, stores: code == 0 ? "{ roots: stores }" : "{ roots: nowhere }")
+    let called = folder.path("called")
+    let bin = try folder.program(
+      "curl", "grep -q /start && exit\n: >'\(called)'\nexec sleep 20")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Godwit.path)
+    process.arguments = ["run", folder.url.path]
+    process.environment = ProcessInfo.processInfo.environment
+    process.environment?["PATH"] = bin + ":/usr/bin:/bin"
+    let messages = folder.path("messages")
+    try Data().write(to: URL(fileURLWithPath: messages))
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: messages))
+    try process.run()
+    let end = Date(timeIntervalSinceNow: 60)
+    while !FileManager.default.fileExists(atPath: called), Date() < end {
+      Thread.sleep(forTimeInterval: 0.02)
+    }
+    process.terminate()
+    Thread.sleep(forTimeInterval: 0.2)
+    process.terminate()
+    process.waitUntilExit()
+    #expect(process.terminationReason == .exit && process.terminationStatus == code)
+    let said = String(decoding: try folder.bytes("messages"), as: UTF8.self)
+    #expect(!said.contains("Stopping"), "\(said)")
+    #expect(try folder.godwit(["history"]).lines.map { $0["exitCode"] as? Int } == [Int(code)])
   }
 
   @Test func `belongs to the run that the next start resumes`() throws {

@@ -36,7 +36,7 @@ final class GroupedLog: Sendable {
 
   private let file: Mutex<File>
   private let state = Mutex(State())
-  private let work = DispatchSemaphore(value: 0)
+  private let work = SteadySemaphore()
 
   /// Opens the file, or makes it.
   init(at path: FilePath) throws {

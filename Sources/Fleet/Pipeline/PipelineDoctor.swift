@@ -131,7 +131,7 @@ package struct PipelineDoctor: Sendable {
         try StateFolder(places).check()
         let isHeld = try places.isInUse
         return Doctor.Finding(
-          name: name, value: "\(places.state)" + (isHeld ? ", a run is under way" : ""),
+          name: name, value: "\(places.state)" + (isHeld ? ", a command is at work" : ""),
           isGood: true)
       }
       let kind = try FileKind(at: places.state)

@@ -85,10 +85,12 @@ package enum PipelineHistory {
     }
   }
 
-  /// Whether the ledger may lack what the state folder has: that it was lost included.
+  /// Whether the ledger may lack what the state folder has: that it was lost, or put back from a copy, included.
   private static func isBehind(_ places: PipelinePlaces, _ left: LeftResults) throws -> Bool {
-    try !left.isEmpty || PipelineLedger.isAheadOfHistory(places.state)
-      || PipelineLedger.knowsRun(places.state) && Ledger(readingAt: places.ledger) == nil
+    guard left.isEmpty, try !PipelineLedger.isAheadOfHistory(places.state) else { return true }
+    guard try PipelineLedger.knowsRun(places.state) else { return false }
+    guard let ledger = try Ledger(readingAt: places.ledger) else { return true }
+    return try PipelineLedger.lostRun(places.state, of: ledger) != nil
   }
 
   /// Opens the ledger for the holder of the state folder's lock, narrowed to the pipeline's own runs; nil
@@ -138,8 +140,10 @@ package enum PipelineHistory {
       held = nil
     }
     let now = Date().timeIntervalSince1970
-    let ledger = try Ledger(writingAt: places.ledger, now: now)
     let isHeld = held != nil
+    // What an earlier start has left there counts.
+    let ledger =
+      try held.flatMap { _ in try? writing(places) } ?? Ledger(writingAt: places.ledger, now: now)
     let resumed =
       try isHeld
       ? PipelineLedger.interruptedRun(places.state, of: places.owner)

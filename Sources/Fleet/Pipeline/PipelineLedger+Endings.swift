@@ -67,17 +67,18 @@ extension PipelineLedger {
       try ledger.canResume(run.name, by: RunOwner(pipeline: run.pipeline, file: run.file))
     }
 
-    func begin(in ledger: Ledger) throws {
-      guard try isOwn(in: ledger), try !ledger.knowsStart(of: run.name, at: run.started) else {
-        return
+    /// - Returns: Whether the ledger is to be told of its end, too: it has neither that nor a later start.
+    func begin(in ledger: Ledger) throws -> Bool {
+      guard try isOwn(in: ledger) else { return false }
+      guard try !ledger.knowsStart(at: run.started) else {
+        return try ledger.isOpen(run.name, begunAt: run.started)
       }
       try start.begin(in: ledger, isResumed: true)
+      return true
     }
 
     func end(in ledger: Ledger) throws {
-      guard let ended = run.ended, try isOwn(in: ledger) else { return }
-      // Of the same start, or of a later one.
-      if let known = try? ledger.run(named: run.name).ended, known >= ended { return }
+      guard run.ended != nil else { return }
       try ledger.settle(standings, of: run.file, run: run.name)
       try start.end(in: ledger)
     }

@@ -1,3 +1,4 @@
+import Glibc
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPlanning
@@ -44,6 +45,8 @@ extension PipelineLedger {
     /// What the ledger is to have of it, until it is sure to have it.
     var attempt: LedgerAttempt?
     var backupRecord: LedgerBackup?
+    /// Of an output beside its store; nil from earlier versions.
+    var outputMark: OutputMark?
 
     /// What is left once the ledger has the rest.
     var withoutHistory: Entry {
@@ -65,5 +68,24 @@ extension PipelineLedger {
         return try (isOutput || finalIdentity != nil) && FileKind(at: FilePath(store)) != .none
       }
     }
+  }
+
+  /// By which the file of an output is known again: another file, and each write, has another.
+  struct OutputMark: Codable, Sendable, Equatable {
+    var inode: UInt64
+    /// When the file changed last. A copy may bring the time of its content along, and none of this.
+    var seconds: Int64
+    var nanoseconds: Int64
+
+    /// Nil where there is none.
+    init?(_ output: FilePath) {
+      var status = stat()
+      guard output.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+      inode = UInt64(status.st_ino)
+      (seconds, nanoseconds) = (Int64(status.st_ctim.tv_sec), Int64(status.st_ctim.tv_nsec))
+    }
+
+    /// In seconds since 1970-01-01 UTC.
+    var time: Double { Double(seconds) + Double(nanoseconds) / 1e9 }
   }
 }

@@ -89,10 +89,11 @@ final class PipelineLedger: Sendable {
     let known = try Self.runName(folder)
     isResumed =
       known.map { $0.isResumed(by: owner) && history.canResume($0.run, by: owner) } ?? false
+    let isBehind = history.isNew || known?.record.map(history.lacks) == true
     let isInHistory =
-      try (known?.isInHistory == true && !history.isNew)
+      try (known?.isInHistory == true && !isBehind)
       || history.catchUp { try Self.add(inState: folder, to: $0) }
-    if known?.isInHistory == true, history.isNew { history.noteLoss() }
+    if known?.isInHistory == true, isBehind { history.noteLoss() }
     if isInHistory {
       try DurableFile.removeIfPresent(Self.endingsFile(folder))
     } else {
@@ -158,14 +159,20 @@ final class PipelineLedger: Sendable {
     try runName(folder).map { $0.isInHistory != true } ?? false
   }
 
+  /// The run of the state folder as the ledger was told of it at its end, where it lacks that: see
+  /// ``Ledger/lacks(_:)``.
+  static func lostRun(_ folder: FilePath, of ledger: Ledger) throws -> LedgerRun? {
+    try runName(folder)?.record.flatMap { try ledger.lacks($0) ? $0 : nil }
+  }
+
   /// Adds what the state folder has and the ledger may lack: the ends of starts that could not write it,
   /// and what became of stores.
   static func add(inState folder: FilePath, to ledger: Ledger) throws {
     try add(try endings(folder), to: ledger) {
-      let lost = try runName(folder)?.record.flatMap { record in
-        try ledger.hasRun(named: record.name) ? nil : record
+      let lost = try lostRun(folder, of: ledger)
+      if let lost, try !ledger.knowsStart(at: lost.started) {
+        try ledger.begin(lost, isResumed: true)
       }
-      if let lost { try ledger.begin(lost) }
       try forEachEntry(in: logFile(folder)) { entry, _ in try entry.add(to: ledger) }
       guard let lost, let ended = lost.ended, let exitCode = lost.exitCode else { return }
       try ledger.end(lost.name, at: ended, exitCode: exitCode, lost.counts)
@@ -176,9 +183,9 @@ final class PipelineLedger: Sendable {
   private static func add(
     _ endings: [Ending], to ledger: Ledger, stores: () throws -> Void
   ) throws {
-    for ending in endings { try ending.begin(in: ledger) }
+    let open = try endings.filter { try $0.begin(in: ledger) }
     try stores()
-    for ending in endings { try ending.end(in: ledger) }
+    for ending in open { try ending.end(in: ledger) }
   }
 
   /// The same, in memory: the folder changes before it is added.

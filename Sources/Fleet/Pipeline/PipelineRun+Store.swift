@@ -208,7 +208,7 @@ extension PipelineRun {
     guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
     if let output {
       guard known.verdict == .migrated, known.output == output.string,
-        try Self.isThere(output), Self.isOutput(output, since: known.time, of: store.path),
+        try Self.isThere(output), Self.isOutput(output, of: known),
         known.identity == (try StoreFiles(store.path).identity().name)
       else { return nil }
     } else {
@@ -244,18 +244,15 @@ extension PipelineRun {
 
   /// Whether what lies at an output's place may be what was written there: an application may have taken it
   /// up, and somebody may have put another file there. That one is not of its source's version.
-  ///
-  /// - Parameter time: When it was written, in seconds since 1970-01-01 UTC.
-  private static func isOutput(
-    _ output: FilePath, since time: Double, of store: FilePath
-  ) -> Bool {
-    var status = stat()
-    // A copy may bring the time of its content along, and none of its own.
-    guard output.withPlatformString({ lstat($0, &status) }) == 0,
-      Double(status.st_ctim.tv_sec) + Double(status.st_ctim.tv_nsec) / 1e9 > time
-    else { return true }
+  private static func isOutput(_ output: FilePath, of known: PipelineLedger.Entry) -> Bool {
+    // The mark may have been taken later than the output was written, and the clock may have been ahead then.
+    if let mark = PipelineLedger.OutputMark(output), mark == known.outputMark,
+      mark.time <= known.time
+    {
+      return true
+    }
     guard let version = StoreLook(output).result.source else { return false }
-    return version != StoreLook(store).result.source
+    return version != StoreLook(FilePath(known.store)).result.source
   }
 
   func earlierStart(_ known: PipelineLedger.Entry, _ books: any StoreBooks) -> MigrationResult {
@@ -315,6 +312,8 @@ extension PipelineLedger.Entry {
       losses: result.losses.isEmpty ? nil : result.losses, setAside: result.setAside,
       rejects: result.rejects, code: result.code,
       reason: result.reasons.first?.reason, message: result.reasons.first?.message,
-      notes: result.verdict == .sameModel && !result.notes.isEmpty ? result.notes : nil)
+      notes: result.verdict == .sameModel && !result.notes.isEmpty ? result.notes : nil,
+      outputMark: result.verdict == .migrated && result.backup == nil
+        ? result.output.flatMap { .init(FilePath($0)) } : nil)
   }
 }

@@ -88,10 +88,13 @@ package struct PipelineRun: Sendable {
     try StateFolder(places).take()
     try DurableFile.makeFolder(state.appending("stores"))
     let lease = try await takeLease()
+    // Before anybody is told that this start can be asked. Of a run whose tasks go on, both still hold.
+    if try BundleFolder.permitted(in: clusterState).isEmpty {
+      try RunControl.remove(in: state)
+      try RunProgress.remove(in: state)
+    }
     HolderMark.write(run: places.owner, lease.token, in: state)
     await context.begins()
-    // What is asked of a run whose tasks go on still holds.
-    if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
     if restored.finished > 0 {
       let rollbacks = restored.finished == 1 ? "rollback was" : "rollbacks were"
@@ -199,9 +202,10 @@ package struct PipelineRun: Sendable {
     }
     history.settle(
       setting.outcomes.standings, of: places.owner.file, run: ledger.run, isAtEnd: true)
+    let ended = Date().timeIntervalSince1970
+    summary.ended = ended
     let ending = history.end(
-      at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
-      RunReport.Counts(summary))
+      at: ended, exitCode: context.exitCode(summary), RunReport.Counts(summary))
     try ledger.end(
       isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
     try keepRetention(history, since: (startTime, begin), &summary)

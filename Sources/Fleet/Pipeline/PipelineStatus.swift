@@ -75,7 +75,7 @@ package struct PipelineStatus: Codable, Sendable {
     cluster = try ClusterStatus(of: places)
     state =
       try last.ended != nil && cluster == nil
-      ? .ended : places.isInUse ? .running : cluster != nil ? .detached : .interrupted
+      ? .ended : Self.isRunning(places) ? .running : cluster != nil ? .detached : .interrupted
     if let fleet = try ledger.fleet(of: places.owner.file) {
       counts = fleet
       failures = try ledger.failures(ofFleet: places.owner.file)
@@ -97,9 +97,14 @@ package struct PipelineStatus: Codable, Sendable {
     }
   }
 
-  /// Whether somebody works at the pipeline: a process, or tasks of a cluster.
+  /// Whether somebody works at a run of the pipeline: a process, or tasks of a cluster.
   package static func goesOn(_ places: PipelinePlaces) throws -> Bool {
-    try places.isInUse || ClusterStatus(of: places) != nil
+    try isRunning(places) || ClusterStatus(of: places) != nil
+  }
+
+  /// Whether a process does, and not at a rollback, say, or at a run of another pipeline in the same folder.
+  private static func isRunning(_ places: PipelinePlaces) throws -> Bool {
+    try places.isInUse && RunState(of: places.owner, in: places.state) == .underWay
   }
 
   private static func whyNever(_ places: PipelinePlaces) throws -> String {

@@ -23,6 +23,8 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   /// Of those migrated, how many are snapshots of stores in use, which stay at their version; nil for none.
   package var snapshots: Int?
   package var seconds: Double?
+  /// When this start ended, as the ledger is told, in seconds since 1970-01-01 UTC. Not part of the line.
+  package var ended: Double?
   /// True where no worker can be had, and no store was tried any more.
   package var lacksWorkers: Bool?
   /// True where the work is submitted, and goes on without this command.

@@ -41,7 +41,7 @@ extension Rollback {
     await withTaskGroup(of: (Int, End).self) { group in
       for (place, store) in stores.enumerated() {
         group.addTask {
-          let start = Date().timeIntervalSince1970
+          let (start, begin) = (Date().timeIntervalSince1970, ContinuousClock.now)
           let backup = store.oldest
           var end: End
           do {
@@ -56,7 +56,7 @@ extension Rollback {
           end.started = start
           end.item.run = backup.run
           end.item.backup = backup.path
-          end.item.seconds = Date().timeIntervalSince1970 - start
+          end.item.seconds = (ContinuousClock.now - begin).inSeconds
           return (place, end)
         }
       }

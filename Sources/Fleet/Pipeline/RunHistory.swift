@@ -62,7 +62,7 @@ final class RunHistory: Sendable {
   private let ledger: PatientLedger
   private let state = Mutex(State())
   private let work = DispatchSemaphore(value: 0)
-  private let urgent = DispatchSemaphore(value: 0)
+  private let urgent = SteadySemaphore()
   private let ended = DispatchSemaphore(value: 0)
   /// Failures in a row after which a store is quarantined; 0 for never.
   private let quarantineLimit: Int
@@ -95,14 +95,23 @@ final class RunHistory: Sendable {
     }
   }
 
-  /// A history begins although there was one: what the state folder has of it is added.
+  /// A history begins, or goes on from an older copy, although there was more of it: what the state folder has
+  /// is added.
   func noteLoss() {
-    guard ledger.hasBegunFile else { return }
+    let (loss, runs): (String, String)
+    if ledger.hasBegunFile {
+      (loss, runs) = (
+        "There is no ledger at \(path) any more. A new history begins,", "earlier runs"
+      )
+    } else if !isNew {
+      (loss, runs) = ("\(path) is older than the last run. It goes on,", "runs in between")
+    } else {
+      return
+    }
     state.withLock {
       $0.notes.append(
-        "There is no ledger at \(path) any more. A new history begins, with what the state folder has of the "
-          + "last run. Backups of earlier runs lie beside their stores, and `godwit rollback` does not know "
-          + "of them.")
+        "\(loss) with what the state folder has of the last run. Backups of \(runs) lie beside their stores, "
+          + "and `godwit rollback` does not know of them.")
     }
   }
 
@@ -113,6 +122,9 @@ final class RunHistory: Sendable {
 
   /// Whether everything that was added is in the ledger.
   var isWhole: Bool { ledger.missing == nil }
+
+  /// See ``Ledger/lacks(_:)``.
+  func lacks(_ run: LedgerRun) -> Bool { ledger.ask { try $0.lacks(run) } ?? false }
 
   /// Adds what a state folder has and the ledger may lack.
   ///
@@ -224,7 +236,7 @@ final class RunHistory: Sendable {
     while true {
       work.wait()
       // What comes within a second is written together.
-      if !state.withLock({ $0.isClosed }) { _ = urgent.wait(timeout: .now() + 1) }
+      if !state.withLock({ $0.isClosed }) { urgent.wait(timeout: .now() + 1) }
       let (items, isClosed) = state.withLock { state in
         defer { state.waiting = [] }
         return (state.waiting, state.isClosed)
@@ -310,6 +322,7 @@ final class RunHistory: Sendable {
       // The run's own, where the ledger can tell.
       start.run.counts = ledger.ask { try $0.fleet(of: ended.run.file, run: ended.run.name) } ?? nil
     }
+    if isWhole { start.run.starts = ledger.ask { try $0.run(named: ended.run.name).starts } ?? 1 }
     state.withLock { [start] in $0.start = start }
     guard let missing = ledger.missing else { return nil }
     return state.withLock { state in
