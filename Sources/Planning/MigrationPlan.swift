@@ -110,6 +110,12 @@ package struct ControlRows: Codable, Sendable, Equatable {
     applicationID = try store.connection.rows("PRAGMA application_id").first?.first?.integer ?? 0
   }
 
+  /// The destination's model: as much of the cached one as the store holds, under the hashes that it records.
+  package func hierarchy() throws -> EntityHierarchy {
+    try EntityHierarchy(modelCache: modelCache).held(
+      under: StoreMetadata(list: metadata).versionHashes)
+  }
+
   private enum CodingKeys: String, CodingKey {
     case primaryKeys, storeUUID, metadata, modelCache, isWAL, userVersion, applicationID
   }

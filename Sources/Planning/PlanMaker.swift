@@ -9,6 +9,8 @@ import SystemPackage
 struct PlanMaker {
   let request: MigrationRequest
   let found: SourceModelSearch.Found
+  /// The destination's model, uncut.
+  let whole: EntityHierarchy
   let context: PlanContext
   let binding: StoreBinding
   /// Of the control tables and the schema.

@@ -210,22 +210,22 @@ struct SourceModelSearch {
     _ hierarchy: EntityHierarchy, _ hashes: [EntityName: VersionHash]
   ) throws -> Found? {
     let model = hierarchy.model
-    let computed = hierarchy.versionHashes
-    if computed == hashes {
+    let known = hierarchy.versionHashes
+    if known == hashes {
       return Found(
         hierarchy: hierarchy, whole: hierarchy, configuration: nil, notes: [])
     }
     // A store of one configuration holds that configuration's entities only.
     let names = Set(hashes.keys)
-    guard names.isStrictSubset(of: Set(computed.keys)),
-      names.allSatisfy({ computed[$0] == hashes[$0] })
+    guard names.isStrictSubset(of: Set(known.keys)),
+      names.allSatisfy({ known[$0] == hashes[$0] })
     else { return nil }
     let configurations = model.configurations.keys.sorted().filter {
       Set(model.configurations[$0] ?? []) == names
     }
     guard let configuration = configurations.first else { return nil }
     return Found(
-      hierarchy: try EntityHierarchy(model.restricted(to: names)), whole: hierarchy,
+      hierarchy: try hierarchy.restricted(to: names), whole: hierarchy,
       configuration: configuration, alternatives: Array(configurations.dropFirst()), notes: [])
   }
 
