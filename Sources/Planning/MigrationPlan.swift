@@ -79,7 +79,7 @@ package struct ControlRows: Codable, Sendable, Equatable {
   package var storeUUID: String
   /// `Z_PLIST`: a binary property list.
   package var metadata: [UInt8]
-  /// `Z_CONTENT`: a raw-deflated keyed archive.
+  /// `Z_CONTENT`: a raw-deflated keyed archive of the whole model, whatever part of it the store holds.
   package var modelCache: [UInt8]
   /// True when the file's header is to say WAL, as the source's does.
   package var isWAL: Bool

@@ -314,7 +314,7 @@ struct PlanMaker {
         highestKeys: highest, carrying: context.store.primaryKeys),
       storeUUID: context.store.metadata.uuid ?? "",
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
-      modelCache: try context.destination.hierarchy.modelCacheBytes(), of: context.store)
+      modelCache: try whole.modelCacheBytes(), of: context.store)
   }
 
   /// For work that no other run takes up: it tells runs apart, and costs no encoding.
