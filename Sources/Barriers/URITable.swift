@@ -125,7 +125,7 @@ private struct WrittenObjects {
   init(_ written: FilePath, _ plan: MigrationPlan) throws {
     store = try Connection(path: written.string, mode: .immutable)
     try store.execute("PRAGMA cache_size = -8192")
-    layout = StoreLayout(try EntityHierarchy(modelCache: plan.control.modelCache))
+    layout = StoreLayout(try plan.control.hierarchy())
   }
 
   mutating func take(_ entity: EntityName) throws {

@@ -86,7 +86,7 @@ struct FixtureCommand: ParsableCommand {
     options.history = history
     let generator: StoreGenerator
     do {
-      generator = try StoreGenerator(version.model, options: options)
+      generator = try StoreGenerator(version.hierarchy(), options: options)
     } catch let problem as LayoutProblem {
       throw StoreError.layout(problem)
     }

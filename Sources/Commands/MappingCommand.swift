@@ -66,8 +66,7 @@ struct ModelPair {
     self.source = source
     self.destination = destination
     inference = InferredMapping(
-      source: try EntityHierarchy(source.model),
-      destination: try EntityHierarchy(destination.model))
+      source: try source.hierarchy(), destination: try destination.hierarchy())
   }
 
   /// Two versions with equal hashes open each other's stores.

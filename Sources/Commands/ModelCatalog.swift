@@ -109,14 +109,18 @@ struct ModelCatalog {
     return try TemporaryFolder.with { folder in
       let store = try SourceStore(
         path: FilePath(path).resolved ?? FilePath(path), snapshotFolder: folder)
-      guard let model = try store.cachedModel() else {
+      guard let whole = try store.wholeCachedHierarchy(), let part = try store.cachedModel() else {
         throw CommandError(
           .badInput, "model",
           "\(path) is a store without a cached model, as those of old frameworks are. "
             + "Give the model that wrote it.")
       }
+      // The whole model alone says of which configuration the store is.
+      let isOfConfiguration =
+        StoreBinding.fitting(whole, to: store).order.count < whole.order.count
       let name = FilePath(path).stem ?? path
-      return ModelVersion(name: name, model: model, isCurrent: true, path: path)
+      return ModelVersion(
+        name: name, model: isOfConfiguration ? whole.model : part, isCurrent: true, path: path)
     }
   }
 }

@@ -50,7 +50,7 @@ extension ModelCommand {
 
   struct HashCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "hash", abstract: "Entity version hashes and version checksum, computed.")
+      commandName: "hash", abstract: "Entity version hashes and version checksum.")
 
     @Argument(help: "A MODEL.", completion: .file())
     var model: String
@@ -90,7 +90,7 @@ extension ModelCommand {
 
     func run() throws {
       let version = try ModelCatalog.version(at: model)
-      let hierarchy = try EntityHierarchy(version.model)
+      let hierarchy = try version.hierarchy()
       switch json ? .json : format {
       case .text: for line in ModelText.lines(hierarchy) { Output.result(line) }
       case .json: Output.result(json: ModelRecord(version, hierarchy))
@@ -173,7 +173,7 @@ struct VersionRecord: Encodable {
   var disagreements: [String]?
 
   init(_ version: ModelVersion) throws {
-    let hierarchy = try EntityHierarchy(version.model)
+    let hierarchy = try version.hierarchy()
     name = version.name
     path = version.path
     isCurrent = version.isCurrent

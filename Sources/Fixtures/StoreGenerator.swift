@@ -14,7 +14,11 @@ package struct StoreGenerator {
   package let options: StoreOptions
 
   package init(_ model: ManagedObjectModel, options: StoreOptions = StoreOptions()) throws {
-    hierarchy = try EntityHierarchy(model)
+    try self.init(EntityHierarchy(model), options: options)
+  }
+
+  package init(_ hierarchy: EntityHierarchy, options: StoreOptions = StoreOptions()) throws {
+    self.hierarchy = hierarchy
     layout = StoreLayout(hierarchy, frameworkVersion: options.frameworkVersion)
     self.options = options
     if let problem = layout.problems.first(where: \.isFatal) { throw problem }

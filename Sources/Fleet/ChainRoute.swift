@@ -133,11 +133,11 @@ extension ChainRoute {
       // Hashes do not cover defaults and renaming identifiers; the whole models do.
       switch step.work {
       case .migration(let leg):
-        digest.update(try leg.source.model.modelCacheBytes())
-        digest.update(try leg.destination.model.modelCacheBytes())
+        digest.update(try leg.source.hierarchy().identityBytes())
+        digest.update(try leg.destination.hierarchy().identityBytes())
         for file in leg.mappings { add(try file.document.text()) }
       case .handler(let call):
-        digest.update(try call.model.model.modelCacheBytes())
+        digest.update(try call.model.hierarchy().identityBytes())
         add("\(call.phase.rawValue) \(call.stage)")
       }
       add("step")

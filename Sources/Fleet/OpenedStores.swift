@@ -34,7 +34,7 @@ struct AssembledFile: Sendable {
   func open() throws -> AssembledStore {
     if let known = opened?.assembled, known.path == path { return known.store }
     let store = try AssembledStore(
-      at: path, modelCache: plan.control.modelCache, snapshotFolder: run.snapshot)
+      at: path, model: try plan.control.hierarchy(), snapshotFolder: run.snapshot)
     opened?.assembled = (path, store)
     return store
   }

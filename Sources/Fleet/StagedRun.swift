@@ -34,7 +34,7 @@ extension ChainRun {
           side: call.phase == .willMigrate ? .source : .destination,
           pattern: RegularExpression.matcher,
           runDate: Date().timeIntervalSinceReferenceDate)
-        let model = try EntityHierarchy(call.model.model)
+        let model = try call.model.hierarchy()
         if earlier == nil { try requireSoundness(of: written, step, model) }
         let outcome: StageStore.Outcome
         do {
@@ -68,7 +68,7 @@ extension ChainRun {
       let own = folder.stepURIs(of: step)
       let pairs = try await onOwnThread {
         try URITable.write(
-          keptIn: written.store, model: try EntityHierarchy(call.model.model),
+          keptIn: written.store, model: try call.model.hierarchy(),
           firstNewKeys: outcome.firstNewKeys, step: "\(call.phase.rawValue) of \(call.stage)",
           to: own)
       }

@@ -33,13 +33,13 @@ extension StoreAttempt {
     let invalid = ledger.findings.filter { $0.code != nil }
     guard plan.mapped != nil, request.invalid != .fail, !invalid.isEmpty else { return false }
     let cleaning = InvalidRowCleaning(request.invalid, rejects: rejects)
-    let cache = plan.control.modelCache
+    let model = try plan.control.hierarchy()
     let origins = ObjectOrigins(plan: plan, run: directory)
     let outcome: InvalidRowCleaning.Outcome
     do {
       outcome = try await onOwnThread {
         try cleaning.clean(
-          path, model: try EntityHierarchy(modelCache: cache),
+          path, model: model,
           settings: StageStore.Settings(
             side: .destination, pattern: RegularExpression.matcher,
             runDate: plan.mapped?.runDate ?? Date().timeIntervalSinceReferenceDate)

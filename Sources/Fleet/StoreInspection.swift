@@ -164,7 +164,7 @@ package struct StoreInspection: Codable, Sendable {
     var fewest: [EntityName]?
     var given: [(name: String, hierarchy: EntityHierarchy)] = []
     for version in models.versions {
-      let hierarchy = StoreBinding.fitting(try EntityHierarchy(version.model), to: source)
+      let hierarchy = StoreBinding.fitting(try version.hierarchy(), to: source)
       let computed = hierarchy.versionHashes
       if computed == hashes {
         given.append((version.name, hierarchy))

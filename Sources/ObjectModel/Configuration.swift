@@ -25,3 +25,18 @@ extension ManagedObjectModel {
     return model
   }
 }
+
+extension EntityHierarchy {
+  /// The same for what follows from the model, with the recorded hashes of these entities.
+  package func restricted(to names: Set<EntityName>) throws -> EntityHierarchy {
+    try EntityHierarchy(model.restricted(to: names), recordedHashes: recordedHashes)
+  }
+
+  /// As much of the model as a store of such hashes holds, with these hashes.
+  package func held(under hashes: [EntityName: VersionHash]) throws -> EntityHierarchy {
+    if versionHashes == hashes { return self }
+    let names = Set(hashes.keys)
+    return try EntityHierarchy(
+      names.isSuperset(of: order) ? model : model.restricted(to: names), recordedHashes: hashes)
+  }
+}

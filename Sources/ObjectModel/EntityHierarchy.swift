@@ -19,6 +19,8 @@ package struct EntityHierarchy: Sendable {
 
   /// The model that all of this was computed from.
   package let model: ManagedObjectModel
+  /// Version hashes that count instead of the computed ones, since Core Data's own are known; most often none.
+  package let recordedHashes: [EntityName: VersionHash]
   /// Every entity in the order of its number: depth first, roots and siblings by name without
   /// regard to case.
   package let order: [EntityName]
@@ -47,8 +49,11 @@ package struct EntityHierarchy: Sendable {
   /// - Throws: ``ModelError`` when inheritance goes in a circle, a superentity is not in the
   ///   model, two entities have one name, or ``sizeLimit``
   ///   or ``propertyLimit`` is passed.
-  package init(_ model: ManagedObjectModel) throws {
+  package init(
+    _ model: ManagedObjectModel, recordedHashes: [EntityName: VersionHash] = [:]
+  ) throws {
     self.model = model
+    self.recordedHashes = recordedHashes
     (hashes, modelCache) = (Memo(), Memo())
     var descriptions: [EntityName: EntityDescription] = [:]
     var children: [EntityName: [EntityName]] = [:]

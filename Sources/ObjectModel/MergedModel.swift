@@ -57,10 +57,13 @@ extension ModelVersion {
   /// - Throws: As ``ManagedObjectModel/init(merging:)``.
   package static func merging(_ versions: [ModelVersion]) throws -> ModelVersion {
     if versions.count == 1 { return versions[0] }
+    let hashes = try versions.reduce(into: [EntityName: VersionHash]()) { all, version in
+      all.merge(try version.hierarchy().versionHashes) { own, _ in own }
+    }
     return ModelVersion(
       name: versions.map(\.name).joined(separator: " + "),
       model: try ManagedObjectModel(merging: versions.map { ($0.name, $0.model) }),
-      isCurrent: false, path: versions.map(\.path).joined(separator: " + ")
+      isCurrent: false, recordedHashes: hashes, path: versions.map(\.path).joined(separator: " + ")
     ).merged(of: versions)
   }
 }

@@ -83,11 +83,22 @@ extension String {
 }
 
 extension EntityHierarchy {
-  /// The version hash of every entity.
+  /// The version hash of every entity: the recorded one, else the computed one.
   /// - Complexity: O(*n*) in the number of own and inherited properties, the first time.
-  package var versionHashes: [EntityName: VersionHash] { hashes.value { computedHashes() } }
+  package var versionHashes: [EntityName: VersionHash] {
+    hashes.value {
+      recordedHashes.isEmpty
+        ? computed()
+        : computed().merging(recordedHashes.filter { contains($0.key) }) { $1 }
+    }
+  }
 
-  private func computedHashes() -> [EntityName: VersionHash] {
+  /// The version hash of every entity by the rules alone: equal for entities that are described alike.
+  package var computedHashes: [EntityName: VersionHash] {
+    recordedHashes.isEmpty ? versionHashes : computed()
+  }
+
+  private func computed() -> [EntityName: VersionHash] {
     var hashes: [EntityName: VersionHash] = [:]
     // Superentities come first in the order of numbers.
     for name in order {

@@ -109,7 +109,7 @@ extension StoreBinding {
     guard !names.isEmpty, names.isStrictSubset(of: Set(hierarchy.order)),
       hierarchy.model.configurations.values.contains(where: { Set($0) == names })
     else { return hierarchy }
-    return (try? EntityHierarchy(hierarchy.model.restricted(to: names))) ?? hierarchy
+    return (try? hierarchy.restricted(to: names)) ?? hierarchy
   }
 
   /// `Z_ENT` by `Z_PRIMARYKEY`, when it names just the model's entities and tells them apart.

@@ -27,8 +27,7 @@ package struct FindingOrigins: Sendable {
     let request = try MergedModels.resolve(request, for: store)
     self.init(
       source: try SourceModelSearch(store: store, models: request.models).find().hierarchy,
-      destination: try EntityHierarchy(
-        ManagedObjectModel(modelCache: plan.control.modelCache)),
+      destination: try plan.control.hierarchy(),
       mapped: plan.mapped)
   }
 

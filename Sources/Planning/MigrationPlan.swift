@@ -79,7 +79,7 @@ package struct ControlRows: Codable, Sendable, Equatable {
   package var storeUUID: String
   /// `Z_PLIST`: a binary property list.
   package var metadata: [UInt8]
-  /// `Z_CONTENT`: a raw-deflated keyed archive.
+  /// `Z_CONTENT`: a raw-deflated keyed archive of the whole model, whatever part of it the store holds.
   package var modelCache: [UInt8]
   /// True when the file's header is to say WAL, as the source's does.
   package var isWAL: Bool
@@ -108,6 +108,12 @@ package struct ControlRows: Codable, Sendable, Equatable {
       isWAL: store.header.isWAL)
     userVersion = try store.connection.rows("PRAGMA user_version").first?.first?.integer ?? 0
     applicationID = try store.connection.rows("PRAGMA application_id").first?.first?.integer ?? 0
+  }
+
+  /// The destination's model: as much of the cached one as the store holds, under the hashes that it records.
+  package func hierarchy() throws -> EntityHierarchy {
+    try EntityHierarchy(modelCache: modelCache).held(
+      under: StoreMetadata(list: metadata).versionHashes)
   }
 
   private enum CodingKeys: String, CodingKey {

@@ -9,6 +9,8 @@ import SystemPackage
 struct PlanMaker {
   let request: MigrationRequest
   let found: SourceModelSearch.Found
+  /// The destination's model, uncut.
+  let whole: EntityHierarchy
   let context: PlanContext
   let binding: StoreBinding
   /// Of the control tables and the schema.
@@ -317,7 +319,7 @@ struct PlanMaker {
         highestKeys: highest, carrying: context.store.primaryKeys),
       storeUUID: context.store.metadata.uuid ?? "",
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
-      modelCache: try context.destination.hierarchy.modelCacheBytes(), of: context.store)
+      modelCache: try whole.modelCacheBytes(), of: context.store)
   }
 
   /// For work that no other run takes up: it tells runs apart, and costs no encoding.

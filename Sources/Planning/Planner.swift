@@ -38,8 +38,8 @@ package struct Planner: Sendable {
     var found = try SourceModelSearch(store: store, models: request.models).find()
     let isGuarded =
       request.guardsUnknownVersions && (found.versionName == nil || request.isOfUnknownVersion)
-    let (destination, whole, note) = try destinationHierarchy(request, found)
-    found.notes += try [note, store.logNote()].compactMap(\.self)
+    let (destination, whole, notes) = try destinationHierarchy(request, found)
+    found.notes += notes + [try store.logNote()].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
       return .sameModel(notes: found.notes + misreading(of: found, by: destination))
     }
@@ -58,7 +58,7 @@ package struct Planner: Sendable {
     let mapped = try MappedPlanner(
       request, source: found.hierarchy, destination: destination,
       whole: (source: found.whole, destination: whole))
-    if mapped.isUsed { return try plan(request, store, found, inference, mapped) }
+    if mapped.isUsed { return try plan(request, store, found, whole, inference, mapped) }
     if let foreign { return foreign.outcome }
     let mismatches = mapped.mismatches.map {
       Reason(reason: "mapping-mismatch", entity: $0.entity.rawValue, message: $0.description)
@@ -101,7 +101,7 @@ package struct Planner: Sendable {
     }
     return try accepted(
       try PlanMaker(
-        request: request, found: known, context: context, binding: binding,
+        request: request, found: known, whole: whole, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
       ).plan(), request, context, isGuarded: isGuarded)
   }
@@ -180,7 +180,7 @@ package struct Planner: Sendable {
   /// By mapping models.
   private func plan(
     _ request: MigrationRequest, _ store: SourceStore, _ found: SourceModelSearch.Found,
-    _ inference: InferredMapping, _ mapped: MappedPlanner
+    _ whole: EntityHierarchy, _ inference: InferredMapping, _ mapped: MappedPlanner
   ) throws -> PlanOutcome {
     if let (code, reasons) = mapped.obstacles() {
       return .needsMapping(code: code, reasons)
@@ -204,26 +204,28 @@ package struct Planner: Sendable {
     return try accepted(
       try MappedPlanMaker(
         maker: PlanMaker(
-          request: request, found: found, context: context, binding: binding,
+          request: request, found: found, whole: whole, context: context, binding: binding,
           acceptedDamage: damage),
         mapped: mapped
       ).plan(), request, context)
   }
 
-  /// What the store becomes, the model that it is of, and what a person should know of the choice.
+  /// What the store becomes, the model that it is of, and what a person should know of both versions.
   private func destinationHierarchy(
     _ request: MigrationRequest, _ found: SourceModelSearch.Found
-  ) throws -> (EntityHierarchy, whole: EntityHierarchy, note: String?) {
+  ) throws -> (EntityHierarchy, whole: EntityHierarchy, notes: [String]) {
     let version = request.destination ?? request.models.last { $0.isCurrent }
     guard let version else {
       throw try PlanError.noDestination(among: request.models)
     }
     // A store of one configuration goes on holding that configuration's entities.
     let (whole, members) = (try version.hierarchy(), try found.members(in: version))
-    let part = try members?.entities.map {
-      try EntityHierarchy(version.model.restricted(to: $0))
-    }
-    return (part ?? whole, whole, members?.note)
+    let part = try members?.entities.map { try whole.restricted(to: $0) }
+    let source = found.version?.path == version.path ? nil : found.version
+    let notes = try [
+      members?.note, source?.noteOfRecordedHashes(), version.noteOfRecordedHashes(),
+    ]
+    return (part ?? whole, whole, notes.compactMap(\.self))
   }
 
   /// What planning itself relies on: control tables, metadata, schema.

@@ -1,6 +1,7 @@
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
+import SystemPackage
 
 extension SourceModelSearch.Found {
   /// The entities of a store of ``configuration`` in another version; nil for all.
@@ -90,6 +91,25 @@ extension SourceModelSearch.Found {
     return version.model.configurations.sorted { $0.key.precedesInBytes($1.key) }
       .map { (name: $0.key, entities: Set($0.value)) }
       .filter { $0.entities.intersection(all) == own }
+  }
+
+  /// As much of a version as the store would hold. Planning a step says what is wrong with a version that has
+  /// no such configuration: here it is whole.
+  func part(of version: ModelVersion) throws -> EntityHierarchy {
+    guard let configuration else { return try version.hierarchy() }
+    let named = version.model.configurations[configuration].map { Set($0) }
+    guard let entities = named ?? (try? members(in: version))?.entities else {
+      return try version.hierarchy()
+    }
+    return try version.hierarchy().restricted(to: entities)
+  }
+
+  /// The store's own version. One that none of those given is has its configurations from the cache.
+  func ownVersion(unnamed name: String, path: FilePath) -> ModelVersion {
+    let model = version == nil && configuration != nil ? whole : hierarchy
+    return ModelVersion(
+      name: versionName ?? name, model: model.model, isCurrent: false,
+      recordedHashes: model.versionHashes, path: path.string)
   }
 
   /// What of another version a store of one configuration becomes.
@@ -210,22 +230,22 @@ struct SourceModelSearch {
     _ hierarchy: EntityHierarchy, _ hashes: [EntityName: VersionHash]
   ) throws -> Found? {
     let model = hierarchy.model
-    let computed = hierarchy.versionHashes
-    if computed == hashes {
+    let known = hierarchy.versionHashes
+    if known == hashes {
       return Found(
         hierarchy: hierarchy, whole: hierarchy, configuration: nil, notes: [])
     }
     // A store of one configuration holds that configuration's entities only.
     let names = Set(hashes.keys)
-    guard names.isStrictSubset(of: Set(computed.keys)),
-      names.allSatisfy({ computed[$0] == hashes[$0] })
+    guard names.isStrictSubset(of: Set(known.keys)),
+      names.allSatisfy({ known[$0] == hashes[$0] })
     else { return nil }
     let configurations = model.configurations.keys.sorted().filter {
       Set(model.configurations[$0] ?? []) == names
     }
     guard let configuration = configurations.first else { return nil }
     return Found(
-      hierarchy: try EntityHierarchy(model.restricted(to: names)), whole: hierarchy,
+      hierarchy: try hierarchy.restricted(to: names), whole: hierarchy,
       configuration: configuration, alternatives: Array(configurations.dropFirst()), notes: [])
   }
 

@@ -6,6 +6,8 @@ import SystemPackage
 /// The model that a damaged store was written under.
 struct ModelChoice {
   let hierarchy: EntityHierarchy
+  /// The model that ``hierarchy`` is of: more where the store holds one configuration's entities.
+  let whole: EntityHierarchy
   /// A given version's name, or `cached model`.
   let version: String
   /// False where the store's version hashes do not tell, so that tables and columns decided.
@@ -36,40 +38,36 @@ struct ModelChoice {
     func isProven(_ hierarchy: EntityHierarchy) -> Bool {
       hierarchy.versionHashes == hashes && (isEmpty || !hashes.isEmpty)
     }
-    var candidates: [(hierarchy: EntityHierarchy, version: String, isCached: Bool)] = []
+    var candidates: [Candidate] = []
     for model in models.versions {
-      candidates.append(
-        (StoreBinding.fitting(try model.hierarchy(), to: store), model.name, false))
+      candidates.append(Candidate(try model.hierarchy(), model.name, for: store))
     }
     if !candidates.contains(where: { isProven($0.hierarchy) }),
       let merged = try models.merger(of: hashes)
     {
-      candidates.append((try merged.hierarchy(), merged.name, false))
+      candidates.append(Candidate(try merged.hierarchy(), merged.name, for: store))
     }
-    let cached = Self.cached(store).map { StoreBinding.fitting($0, to: store) }
+    let cached = Self.cached(store).map { Candidate($0, Self.cachedName, for: store) }
     let proven = candidates.filter { isProven($0.hierarchy) }
-    if let own = cached, isProven(own) {
+    if let own = cached, isProven(own.hierarchy) {
       // Hashes do not cover everything: what the store's own model wrote must be read as it was.
-      let place = UnhashedDifference.closest(to: own, among: proven.map(\.hierarchy))
-      guard let place else {
-        return .found(.init(hierarchy: own, version: Self.cachedName, isProven: true))
-      }
-      return .found(
-        .init(hierarchy: proven[place].hierarchy, version: proven[place].version, isProven: true))
+      let place = UnhashedDifference.closest(to: own.hierarchy, among: proven.map(\.hierarchy))
+      return .found(.init(place.map { proven[$0] } ?? own, isProven: true))
     }
-    if let first = proven.first {
-      return .found(.init(hierarchy: first.hierarchy, version: first.version, isProven: true))
-    }
+    if let first = proven.first { return .found(.init(first, isProven: true)) }
     var isCached = false
-    if let hierarchy = cached {
+    if var own = cached {
       isCached = true
       // A given version of the same hashes tells more: an old cache lacks indexes.
-      let same = candidates.firstIndex { $0.hierarchy.versionHashes == hierarchy.versionHashes }
+      let same = candidates.firstIndex {
+        $0.hierarchy.computedHashes == own.hierarchy.versionHashes
+      }
       if let same {
         candidates.insert(candidates.remove(at: same), at: 0)
         candidates[0].isCached = true
       } else {
-        candidates.insert((hierarchy, Self.cachedName, true), at: 0)
+        own.isCached = true
+        candidates.insert(own, at: 0)
       }
     }
     let judged = candidates.map { candidate in
@@ -83,11 +81,11 @@ struct ModelChoice {
     let fitting = judged.filter {
       $0.0.isCached || unknownEntities(in: $0.0.hierarchy, store).isEmpty
     }
-    func choice(_ hierarchy: EntityHierarchy, _ version: String) -> Outcome {
+    func choice(_ candidate: Candidate) -> Outcome {
       .found(
         .init(
-          hierarchy: hierarchy, version: version, isProven: false,
-          missing: StoreBinding(store, hierarchy).missing.sorted()))
+          candidate, isProven: false,
+          missing: StoreBinding(store, candidate.hierarchy).missing.sorted()))
     }
     guard let best = fitting.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
       // Without tables, only the one that has all entities that the store names, and no other ones.
@@ -98,13 +96,13 @@ struct ModelChoice {
       let own = alike.filter(\.isCached)
       let left = !own.isEmpty ? own : hashes.isEmpty ? alike : []
       if !isTableListWhole, !named.isEmpty, left.count == 1 {
-        return choice(left[0].hierarchy, left[0].version)
+        return choice(left[0])
       }
       let nearest = judged.min { $0.1 < $1.1 }
       return .none(
         unknownEntities: nearest.map { unknownEntities(in: $0.0.hierarchy, store) } ?? [])
     }
-    return choice(best.0.hierarchy, best.0.version)
+    return choice(best.0)
   }
 
   private static func isEntityTable(_ name: String) -> Bool {
@@ -145,11 +143,24 @@ struct ModelChoice {
     return isSlip ? [] : unknown.map(\.name)
   }
 
-  private init(
-    hierarchy: EntityHierarchy, version: String, isProven: Bool, missing: [String] = []
-  ) {
-    self.hierarchy = hierarchy
-    self.version = version
+  /// A model that the store may have been written under.
+  private struct Candidate {
+    let hierarchy: EntityHierarchy
+    let whole: EntityHierarchy
+    let version: String
+    var isCached = false
+
+    init(_ whole: EntityHierarchy, _ version: String, for store: SourceStore) {
+      hierarchy = StoreBinding.fitting(whole, to: store)
+      self.whole = whole
+      self.version = version
+    }
+  }
+
+  private init(_ candidate: Candidate, isProven: Bool, missing: [String] = []) {
+    hierarchy = candidate.hierarchy
+    whole = candidate.whole
+    version = candidate.version
     self.isProven = isProven
     self.missing = missing
   }

@@ -101,9 +101,11 @@ struct OutputStore {
   // MARK: Control tables
 
   /// Makes the indexes, and the control tables with their rows.
+  ///
+  /// - Parameter model: The model to be cached, uncut.
   func finish(
     highestKeys: [EntityName: Int64], carrying rows: [PrimaryKeyRow], metadata: StoreMetadata,
-    uuid: String
+    uuid: String, caching model: EntityHierarchy
   ) throws {
     for statement in layout.statements where statement.kind == .index {
       try connection.execute(statement.sql)
@@ -122,7 +124,7 @@ struct OutputStore {
       [.text(uuid), .blob(metadata.bytes(migratedTo: layout.hierarchy))])
     _ = try connection.rows(
       "INSERT INTO Z_MODELCACHE (Z_CONTENT) VALUES (?1)",
-      [.blob(try layout.hierarchy.modelCacheBytes())])
+      [.blob(try model.modelCacheBytes())])
   }
 
   /// Carries a table that is not the model's, with its indexes.

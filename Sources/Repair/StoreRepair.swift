@@ -58,7 +58,8 @@ package struct StoreRepair {
     let metadata = salvage.binding.store.metadata
     try store.finish(
       highestKeys: account.highestKeys, carrying: Self.historyRows(salvage),
-      metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path))
+      metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path),
+      caching: salvage.model.whole)
     if let header = account.soundHeader { try store.setNumbers(of: header) }
     try account.carryForeignTables(into: store, doubted)
     for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
@@ -93,7 +94,8 @@ package struct StoreRepair {
     let path = folder.appending("template.sqlite")
     let store = try OutputStore(hierarchy, at: path)
     try store.finish(
-      highestKeys: [:], carrying: [], metadata: StoreMetadata(uuid: nil, plist: [:]), uuid: "")
+      highestKeys: [:], carrying: [], metadata: StoreMetadata(uuid: nil, plist: [:]), uuid: "",
+      caching: hierarchy)
     try store.close()
     return StoreBinding(try SourceStore(path: path, snapshotFolder: folder), hierarchy)
   }

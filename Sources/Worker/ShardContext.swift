@@ -72,7 +72,7 @@ final class ShardContext {
   func openAssembled(_ path: String) throws {
     try openAssembled(
       AssembledStore(
-        at: FilePath(path), modelCache: plan.control.modelCache, snapshotFolder: run.snapshot))
+        at: FilePath(path), model: plan.control.hierarchy(), snapshotFolder: run.snapshot))
   }
 
   func openAssembled(_ store: AssembledStore) throws {

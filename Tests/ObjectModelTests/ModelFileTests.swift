@@ -94,6 +94,31 @@ private final class Folder {
     let version = try ModelFile.version(at: folder.path + "/Shop.momd")
     #expect(version.name == "Wire" && version.model == model)
     #expect(version.disagreements(with: hierarchy) == ["Soup"])
+    #expect(try version.hierarchy().versionHashes["Soup"]?.bytes == Array(repeating: 0, count: 32))
+    #expect(try version.hierarchy().computedHashes == hierarchy.versionHashes)
+    #expect(try version.noteOfRecordedHashes()?.contains("For Soup") == true)
+  }
+
+  @Test(arguments: [(["E"], true), (["E", "F"], false), ([], false)])
+  func `has the hashes of a record of just its entities`(recorded: [String], counts: Bool) throws {
+    let model = ManagedObjectModel(entities: [EntityDescription(name: "E")])
+    let hash = try #require(VersionHash(bytes: Array(repeating: 7, count: 32)))
+    let version = ModelVersion(
+      name: "1", model: model, isCurrent: true,
+      recordedHashes: Dictionary(uniqueKeysWithValues: recorded.map { (EntityName($0), hash) }),
+      path: "1")
+    let hierarchy = try version.hierarchy()
+    #expect((hierarchy.versionHashes["E"] == hash) == counts)
+    #expect(try (version.noteOfRecordedHashes() != nil) == counts)
+    let plain = try EntityHierarchy(model)
+    #expect(hierarchy.computedHashes == plain.versionHashes)
+    #expect(try (hierarchy.identityBytes() == plain.identityBytes()) != counts)
+    #expect(try hierarchy.restricted(to: ["E"]).versionHashes == hierarchy.versionHashes)
+    let other = ModelVersion(
+      name: "2", model: ManagedObjectModel(entities: [EntityDescription(name: "G")]),
+      isCurrent: true, path: "2")
+    let merged = try ModelVersion.merging([version, other]).hierarchy().versionHashes
+    #expect((merged["E"] == hash) == counts && merged.count == 2)
   }
 
   @Test func `in a compiled bundle is told from one whose name differs in normalisation alone`()

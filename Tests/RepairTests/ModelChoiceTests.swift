@@ -38,4 +38,18 @@ private func version(_ name: String, isExternal: Bool) -> ModelVersion {
     #expect(choice.version == name && choice.isProven)
     #expect(choice.hierarchy["P"]?.properties.first?.attribute?.isExternal == true)
   }
+
+  /// The part alone would make the store, from its next migration on, one of all entities.
+  @Test func `is cached whole where the store is of one configuration`() throws {
+    var whole = version("1", isExternal: false).model
+    let patient = try Patient(of: whole, rows: 3) { _ in }
+    whole.entities.append(EntityDescription(name: "Q"))
+    whole.configurations = ["Cloud": ["P"], "Local": ["Q"]]
+    _ = try patient.repair(models: [whole])
+    let repaired = try SourceStore(
+      path: FilePath(patient.output), snapshotFolder: FilePath(patient.folder.path))
+    #expect(repaired.metadata.hashedEntities == ["P"] && !repaired.hasTable("ZQ"))
+    let cached = try repaired.wholeCachedHierarchy()
+    #expect(cached?.order == ["P", "Q"] && cached?.model.configurations == whole.configurations)
+  }
 }

@@ -121,6 +121,23 @@ private func custom(
     }
   }
 
+  /// Stages name versions by the checksums of whole models; the store records that of its entities.
+  @Test func `leads a store of one configuration by the whole versions`() throws {
+    let whole = [one, two].map { version in
+      var model = version.model
+      model.entities.append(EntityDescription(name: "Other"))
+      model.configurations = ["Cloud": ["Item"], "Local": ["Other"]]
+      return ModelVersion(name: version.name, model: model, isCurrent: false, path: version.name)
+    }
+    let stages = [try light(whole[0], whole[1])]
+    #expect(try path(stages, models: whole, to: whole[1]).lines == ["1 → 2: inferred"])
+    #expect(try path(stages, models: whole, to: whole[1], of: two).steps.isEmpty)
+    let backwards = #expect(throws: StagedMigrationError.self) {
+      try path(stages, models: whole, to: whole[0], of: two)
+    }
+    #expect(backwards?.code == 134_506)
+  }
+
   @Test func `finds a model that a reference brings along`() throws {
     let own = ModelReference(
       name: "two", model: two.model, versionChecksum: try reference(two).versionChecksum)

@@ -31,7 +31,7 @@ func stages() throws -> StagedMigration {
   for version in try ModelFile.read(folder) {
     references[version.name] = ModelReference(
       name: version.name,
-      versionChecksum: try EntityHierarchy(version.model).versionChecksum)
+      versionChecksum: try version.hierarchy().versionChecksum)
   }
   func version(_ name: String) throws -> ModelReference {
     guard let found = references[name] else {

@@ -190,7 +190,7 @@ extension PipelineRun {
     add("pipeline 1 \(template.chain.rawValue) \(template.infersMapping) \(template.migrates)")
     for version in template.models + (template.destination.map { [$0] } ?? []) {
       add(version.name)
-      digest.update(try version.hierarchy().modelCacheBytes())
+      digest.update(try version.hierarchy().identityBytes())
     }
     // Which of several models a store is of decides what it becomes.
     if template.given.bundles.count > 1 {

@@ -28,11 +28,18 @@ package struct ModelVersion: Sendable {
   package private(set) var parts: [ModelVersion] = []
   private let memo = Memo<EntityHierarchy>()
 
-  /// The model's inheritance, computed once.
+  /// The model's inheritance, computed once, with the recorded version hashes: those are Core Data's own.
   ///
   /// - Throws: ``ModelError``.
   package func hierarchy() throws -> EntityHierarchy {
-    try memo.value { try EntityHierarchy(model) }
+    try memo.value {
+      let computed = try EntityHierarchy(model)
+      // A record of other entities is another version's.
+      guard let recordedHashes, recordedHashes != computed.versionHashes,
+        Set(recordedHashes.keys) == Set(computed.order)
+      else { return computed }
+      return try EntityHierarchy(model, recordedHashes: recordedHashes)
+    }
   }
 
   /// Describes a version that was read, or made in memory.
@@ -60,9 +67,20 @@ package struct ModelVersion: Sendable {
   /// Anything but an empty list is to be reported: see `core-data-models.md` §6, "Not settled".
   package func disagreements(with hierarchy: EntityHierarchy) -> [EntityName]? {
     guard let recordedHashes else { return nil }
-    let computed = hierarchy.versionHashes
+    let computed = hierarchy.computedHashes
     return Set(computed.keys).union(recordedHashes.keys)
       .filter { computed[$0] != recordedHashes[$0] }.sorted()
+  }
+
+  /// For a person: entities whose recorded hash counts and is not the computed one; nil where there are none.
+  /// - Throws: ``ModelError``.
+  package func noteOfRecordedHashes() throws -> String? {
+    let (known, computed) = try (hierarchy().recordedHashes, hierarchy().computedHashes)
+    let names = known.keys.filter { known[$0] != computed[$0] }.sorted()
+    guard !names.isEmpty else { return nil }
+    return
+      "For \(names.map(\.rawValue).joined(separator: ", ")), VersionInfo.plist records another version hash in "
+      + "\(name) than the computed one. The recorded one counts."
   }
 }
 

@@ -7,6 +7,11 @@ extension EntityHierarchy {
   package func modelCacheBytes() throws -> [UInt8] {
     try modelCache.value { try ModelCache.deflate(archiveBytes()) }
   }
+
+  /// What a destination depends on: all that the model says, and recorded hashes where others are computed.
+  package func identityBytes() throws -> [UInt8] {
+    try modelCacheBytes() + (recordedHashes.isEmpty ? [] : Array(versionChecksum.utf8))
+  }
 }
 
 extension ManagedObjectModel {

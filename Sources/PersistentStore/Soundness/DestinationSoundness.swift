@@ -10,13 +10,13 @@ package final class AssembledStore {
   private var ownTrees: RawTrees?
 
   /// - Parameters:
-  ///   - modelCache: What the destination's `Z_MODELCACHE` is to hold: its model.
+  ///   - model: The destination's.
   ///   - snapshotFolder: Not used: nothing of an assembled file waits in a WAL.
-  package init(at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath) throws {
+  package init(at path: FilePath, model: EntityHierarchy, snapshotFolder: FilePath) throws {
     binding = StoreBinding(
       try SourceStore(
         path: path, snapshotFolder: snapshotFolder, identity: StoreFiles(path).privateIdentity()),
-      try EntityHierarchy(modelCache: modelCache))
+      model)
   }
 
   /// Nil where its pages are not to be read past SQLite.

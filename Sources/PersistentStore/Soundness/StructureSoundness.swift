@@ -145,7 +145,7 @@ extension StoreSoundness {
     let rows =
       try store.connection.rows("SELECT count(*) FROM Z_MODELCACHE").first?.first?.integer ?? 0
     if rows != 1 { findings.append(finding("Z_MODELCACHE has \(rows) rows")) }
-    let (a, b) = (cached.versionHashes, binding.hierarchy.versionHashes)
+    let (a, b) = (cached.computedHashes, binding.hierarchy.computedHashes)
     for name in Set(a.keys).union(b.keys).sorted() where a[name] != b[name] {
       findings.append(
         StoreFinding(

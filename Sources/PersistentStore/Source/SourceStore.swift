@@ -131,9 +131,7 @@ extension SourceStore {
   /// As much of it as the store holds.
   package func cachedHierarchy() throws -> EntityHierarchy? {
     guard let hierarchy = try wholeCachedHierarchy() else { return nil }
-    return try part(of: hierarchy.model).map {
-      try EntityHierarchy(hierarchy.model.restricted(to: $0))
-    } ?? hierarchy
+    return try part(of: hierarchy.model).map { try hierarchy.restricted(to: $0) } ?? hierarchy
   }
 
   private func cacheContent() throws -> [UInt8]? {

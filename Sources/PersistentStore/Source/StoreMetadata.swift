@@ -131,6 +131,12 @@ extension StoreMetadata {
     read(row[1])
   }
 
+  /// Of a property list alone, as a plan has it.
+  package init(list: [UInt8]) {
+    self.init(uuid: nil, plist: [:])
+    read(.blob(list))
+  }
+
   private mutating func read(_ value: SQLiteValue) {
     let bytes: [UInt8]
     switch value {

@@ -36,19 +36,12 @@ package struct VersionChain: Sendable {
       return nil
     }
     _ = try found.members(in: destination)
-    let own = ModelVersion(
-      name: found.versionName ?? found.hierarchy.versionChecksum, model: found.hierarchy.model,
-      isCurrent: false, path: request.store.string)
+    let own = found.ownVersion(
+      unnamed: found.hierarchy.versionChecksum, path: request.store)
     try self.init(
       source: own, given: found.version, destination: destination,
       models: request.line ?? request.models, named: request.models,
-      mappings: request.mappings, infersMapping: request.infersMapping
-    ) { version in
-      guard let configuration = found.configuration else { return nil }
-      if let named = version.model.configurations[configuration] { return Set(named) }
-      // Planning the step says what is wrong with a version that has no such configuration.
-      return (try? found.members(in: version))?.entities
-    }
+      mappings: request.mappings, infersMapping: request.infersMapping, part: found.part)
     isOfUnknownVersion = found.versionName == nil
     isOfMergedModel = request.isOfMergedModel
     if path.steps.count > 1, path.steps.allSatisfy({ $0.mappings.isEmpty }) {
@@ -63,21 +56,15 @@ package struct VersionChain: Sendable {
   ///   - given: The version among the models that stands for the source, and whose place is the store's;
   ///     nil for the first one of its hashes.
   ///   - named: Further versions that mapping models may name.
-  ///   - members: The entities of a version that the store would hold; nil for all.
+  ///   - part: As much of a version as the store would hold.
   /// - Throws: `ModelError`.
   init?(
     source: ModelVersion, given: ModelVersion? = nil, destination: ModelVersion,
     models: [ModelVersion], named others: [ModelVersion] = [], mappings: [MappingFile] = [],
     infersMapping: Bool = true,
-    members: (ModelVersion) -> Set<EntityName>? = { _ in nil }
+    part: (ModelVersion) throws -> EntityHierarchy = { try $0.hierarchy() }
   ) throws {
-    func hierarchy(_ version: ModelVersion) throws -> EntityHierarchy {
-      if let members = members(version) {
-        return try EntityHierarchy(version.model.restricted(to: members))
-      }
-      return try version.hierarchy()
-    }
-    let ends = (try hierarchy(source), try hierarchy(destination))
+    let ends = (try part(source), try part(destination))
     let hashes = (ends.0.versionHashes, ends.1.versionHashes)
     guard hashes.0 != hashes.1 else { return nil }
     var known: [(version: ModelVersion, hierarchy: EntityHierarchy)] = []
@@ -88,7 +75,7 @@ package struct VersionChain: Sendable {
     }
     let knowsPlace = models.contains(where: isGiven)
     for version in models {
-      let tree = try hierarchy(version)
+      let tree = try part(version)
       let own = tree.versionHashes
       // A version that takes back what others changed has the hashes of an earlier one.
       if knowsPlace, own == hashes.0, !isGiven(version) { continue }

@@ -55,7 +55,7 @@ struct MappedPlanMaker {
       control: try ControlRows(
         primaryKeys: schema.primaryKeys(highestKeys: [:]), storeUUID: "",
         metadata: store.metadata.bytes(migratedTo: destination),
-        modelCache: try destination.model.modelCacheBytes(), of: store),
+        modelCache: try maker.whole.modelCacheBytes(), of: store),
       tables: builder.tables, joinTables: builder.joinTables,
       foreignTables: carried.map(\.table),
       triggers: triggers.statements,

@@ -57,7 +57,7 @@ public struct ModelReference: Sendable {
       case .file(let path): [try ModelFile.version(at: path)]
       }
     for model in candidates
-    where try EntityHierarchy(model.model).versionChecksum == versionChecksum {
+    where try model.hierarchy().versionChecksum == versionChecksum {
       return model
     }
     throw StagedMigrationError.modelReferenceNotFound(name: name, checksum: versionChecksum)

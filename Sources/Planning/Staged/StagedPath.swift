@@ -33,15 +33,19 @@ package struct StagedPath: Sendable {
   package init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     let request = try MergedModels.resolve(request, for: store)
-    let wanted = try request.destination?.hierarchy()
+    let found = try SourceModelSearch(store: store, models: request.models).find()
     // What the destination opens needs no stage, whatever versions they name.
+    let wanted = try request.destination.map { try found.part(of: $0) }
+    // Stages name whole versions, and a store of one configuration records the checksum of its part.
+    let checksum = store.metadata.checksum.map {
+      found.configuration == nil ? $0 : found.whole.versionChecksum
+    }
     let planned =
       wanted?.versionHashes == store.metadata.versionHashes
-      ? [] : try stages.steps(from: store.metadata.checksum, to: wanted?.versionChecksum)
-    let found = try SourceModelSearch(store: store, models: request.models).find()
-    let own = ModelVersion(
-      name: found.versionName ?? String(found.hierarchy.versionChecksum.prefix(8)),
-      model: found.hierarchy.model, isCurrent: false, path: request.store.string)
+      ? []
+      : try stages.steps(from: checksum, to: request.destination?.hierarchy().versionChecksum)
+    let own = found.ownVersion(
+      unnamed: String(found.hierarchy.versionChecksum.prefix(8)), path: request.store)
     var models = StageModels(
       stages, own: own, given: request.models + [request.destination].compactMap { $0 })
     var steps: [Step] = []
@@ -68,19 +72,21 @@ package struct StagedPath: Sendable {
     source = own
     destination =
       try planned.last.map { try models.version(of: $0.destination) } ?? request.destination ?? own
-    try checkMappings(request)
+    try checkMappings(request, found)
     let migrations = steps.compactMap { step in
       if case .migration(let source, let destination) = step { (source, destination) } else { nil }
     }
     if migrations.count > 1, migrations.count == steps.count {
       let passed = [migrations[0].0] + migrations.map(\.1)
       losses = try LossCounter.losses(
-        of: store, over: try passed.map { try $0.hierarchy() })
+        of: store, over: try passed.map { try found.part(of: $0) })
     }
   }
 
   /// Every mapping is inferred, so what cannot be is said before a handler is called.
-  private func checkMappings(_ request: MigrationRequest) throws {
+  private func checkMappings(
+    _ request: MigrationRequest, _ found: SourceModelSearch.Found
+  ) throws {
     for case .migration(let source, let destination) in steps {
       guard request.infersMapping else {
         throw StagedMigrationError.missingMapping(
@@ -92,8 +98,7 @@ package struct StagedPath: Sendable {
           ])
       }
       let inference = InferredMapping(
-        source: try source.hierarchy(),
-        destination: try destination.hierarchy())
+        source: try found.part(of: source), destination: try found.part(of: destination))
       guard inference.isPossible else {
         throw StagedMigrationError.missingMapping(
           source: source.name, destination: destination.name,

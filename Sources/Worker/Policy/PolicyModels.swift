@@ -11,14 +11,16 @@ final class PolicyModels {
   /// - Throws: ``PolicyError/notNow(_:)`` where the plan does not carry the model; `ModelError`.
   func hierarchy(ofSource isSource: Bool) throws -> EntityHierarchy {
     if let found = known[isSource] { return found }
-    guard
-      let bytes = isSource ? plan.mapped?.sourceModel.map({ [UInt8]($0) }) : plan.control.modelCache
-    else {
-      throw PolicyError.notNow("the migration's plan was made without its source model")
-    }
-    let made = try EntityHierarchy(modelCache: bytes)
+    let made = try isSource ? source() : plan.control.hierarchy()
     known[isSource] = made
     return made
+  }
+
+  private func source() throws -> EntityHierarchy {
+    guard let bytes = plan.mapped?.sourceModel else {
+      throw PolicyError.notNow("the migration's plan was made without its source model")
+    }
+    return try EntityHierarchy(modelCache: [UInt8](bytes))
   }
 }
 
