@@ -105,7 +105,9 @@ extension PipelineRun {
           if case .scheduler = error { try work.revokeUnsubmitted() }
           throw error
         }
-        if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
+        if flow.stop == nil,
+          Task.isCancelled ? isFollower : options.isDetached && !work.isEmpty
+        {
           summary.detached = true
         } else if !work.isEmpty || Task.isCancelled {
           work.endQuestions()
@@ -128,12 +130,13 @@ extension PipelineRun {
   }
 
   /// Does something during which the run may be stopped. The permits of its arrays are gone before the
-  /// stop is heard of anywhere else: a scheduler that does not answer keeps no task from hearing of it.
+  /// stop is heard of anywhere else: a scheduler that does not answer keeps no task from hearing of it. Where a
+  /// follower is told to end, nobody has stopped the run.
   func revokingWhenCancelled(_ setting: Setting, _ work: () async throws -> Void) async throws {
     try await withTaskCancellationHandler {
       try await work()
-    } onCancel: { [clusterState, lease = setting.lease] in
-      try? Self.revokeAll(in: clusterState, lease)
+    } onCancel: { [clusterState, isFollower, lease = setting.lease] in
+      if !isFollower { try? Self.revokeAll(in: clusterState, lease) }
     }
   }
 

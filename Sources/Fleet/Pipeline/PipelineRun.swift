@@ -90,8 +90,13 @@ package struct PipelineRun: Sendable {
     let lease = try await takeLease()
     HolderMark.write(run: places.owner, lease.token, in: state)
     await context.begins()
-    // What is asked of a run whose tasks go on still holds.
-    if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }
+    // What is asked of a run on a cluster still holds: its tasks go on, or its next wave is to come.
+    if try options.engine == .local
+      || PipelineLedger.interruptedRun(state, of: places.owner) == nil,
+      try BundleFolder.permitted(in: clusterState).isEmpty
+    {
+      try RunControl.remove(in: state)
+    }
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
     if restored.finished > 0 {
       let rollbacks = restored.finished == 1 ? "rollback was" : "rollbacks were"
@@ -185,7 +190,6 @@ package struct PipelineRun: Sendable {
       try await revokingWhenCancelled(setting) { try await submitFollower() }
       return summary
     }
-    try ClusterFollower.remove(in: clusterState)
     await takeRest(findings.stores, setting, &summary)
     await removeLeftSnapshots(findings, setting)
     if options.engine != .local {
@@ -204,9 +208,12 @@ package struct PipelineRun: Sendable {
       RunReport.Counts(summary))
     try ledger.end(
       isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
+    // Not before: the cluster may begin a job again until then.
+    try ClusterFollower.remove(in: clusterState)
     try keepRetention(history, since: (startTime, begin), &summary)
     for note in history.takeNotes() { observe(.warning(note)) }
     try RunProgress.remove(in: state)
+    try RunControl.remove(in: state)
     withExtendedLifetime(lease) {}
     return summary
   }
