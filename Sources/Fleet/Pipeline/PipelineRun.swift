@@ -108,11 +108,12 @@ package struct PipelineRun: Sendable {
     var findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, of: places.owner, now: now, quarantineLimit: pipeline.quarantineAfter)
-    findings.unreadable += rootsWithoutStores(findings) { root in
-      options.isFresh ? 0 : history.knownStores(of: places.owner.file, below: root.string)
-    }
     let ledger = try PipelineLedger(
-      folder: state, now: now, owner: places.owner, history: history)
+      folder: state, now: now, owner: places.owner, stores: options.selection, history: history)
+    findings.unreadable += rootsWithoutStores(findings) { root in
+      options.isFresh || ledger.isFresh
+        ? 0 : history.knownStores(of: places.owner.file, below: root.string)
+    }
     let settings = try settingsDigest()
     do {
       try checkPlan(findings, ledger, settings)
