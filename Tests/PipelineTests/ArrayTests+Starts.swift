@@ -1,4 +1,5 @@
 import Foundation
+import GodwitSQLite
 import StoreFixtures
 import Testing
 
@@ -43,14 +44,20 @@ extension `Stores in bundles` {
   }
 
   /// Also where they were of the destination's version before the run.
-  @Test(arguments: [false, true])
-  func `come to an end where applications write to them all the time`(isDone: Bool) throws {
-    let folder = try waves()
+  @Test(arguments: [("", false), ("", true), ("commit: { beside: \"-2\" }", false)])
+  func `come to an end where applications write to them all the time`(
+    keys: String, isDone: Bool
+  ) throws {
+    let folder = try waves(keys)
     if isDone { #expect(try folder.godwit(["run"], ["--engine", "local"]).status == 0) }
     func write() throws {
-      let backups = folder.storeFiles().filter { $0.contains(".godwit-backup-") }
-      for name in Self.names where backups.contains(where: { $0.hasPrefix(name) }) {
-        try folder.writeOrder(to: "stores/\(name).sqlite")
+      let made = folder.storeFiles().filter {
+        $0.contains(".godwit-backup-") || $0.hasSuffix("-2.sqlite")
+      }
+      for name in Self.names where made.contains(where: { $0.hasPrefix(name) }) {
+        let store = try Connection(path: folder.path("stores/\(name).sqlite"), mode: .readWrite)
+        try store.execute("UPDATE ZORDER SET Z_OPT = Z_OPT + 1")
+        try store.close()
       }
     }
     try write()

@@ -160,7 +160,8 @@ struct Books: StoreBooks {
       result, of: facts.store, run: run,
       result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
-    if result.verdict != .migrated || result.isSnapshot { entry.ended = ledger.ended }
+    // One that was replaced may be put back.
+    if result.verdict != .migrated || result.backup == nil { entry.ended = ledger.ended }
     if result.isFailure {
       entry.mark = facts.mark
       if case .passing = outcome(result, facts) { entry.passes = true }
