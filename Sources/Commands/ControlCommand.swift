@@ -65,13 +65,23 @@ struct ControlCommand: ParsableCommand {
         "No run of \(pipeline.name) is going on in \(place). Nothing was changed. Only a run can be "
           + "controlled, no rollback and no other command.")
     }
+    let places = PipelinePlaces(pipeline, state: state)
     var control = try RunControl.read(in: state)
     switch action {
     case .pause: control.isPaused = true
     case .resume: control.isPaused = false
-    case .limit: for limit in limits { try Self.apply(limit, to: &control) }
+    case .limit:
+      for limit in limits { try Self.apply(limit, to: &control) }
+      if control.workers != nil, limits.contains(where: { $0.hasPrefix("workers=") }),
+        try RunProgress.read(in: state)?.cluster != nil || ClusterStatus(of: places) != nil
+      {
+        throw CommandError(
+          .usage, "workers",
+          "The run of \(pipeline.name) is on a cluster, whose tasks have as many workers as the pipeline or "
+            + "`run --workers` said when they were submitted. Nothing was changed. Change the key workers and run "
+            + "the same command again: what is left is submitted anew.")
+      }
     case .status:
-      let places = PipelinePlaces(pipeline, state: state)
       let others = try places.isInUse ? nil : PipelineStatus(pipeline, places).cluster
       return show(
         RunProgress.read(in: state) ?? .starting(pipeline.name, in: state), leftTo: others)

@@ -210,7 +210,7 @@ extension RunCommand {
 
   /// The command by which a cluster resumes the run; none where that would be another one.
   ///
-  /// Options that hold for one start, such as --fresh, are left out.
+  /// Options that hold for one start are left out, and --fresh, which the run's state has.
   private func follower(_ engine: Engine) throws -> [String] {
     guard detach, engine == .slurm, !selection.isFromFile, plan == nil else { return [] }
     let file = try Pipeline.file(at: pipeline) ?? FilePath(pipeline)

@@ -18,10 +18,12 @@ import Testing
   }
 
   private func open(
-    _ scratch: borrowing Scratch, now: Double, of pipeline: String = "/p/pipeline.yaml"
+    _ scratch: borrowing Scratch, now: Double, of pipeline: String = "/p/pipeline.yaml",
+    stores: StoreSelection = .all
   ) throws -> PipelineLedger {
     try PipelineLedger(
       folder: scratch.path, now: now, owner: RunOwner(pipeline: pipeline, file: pipeline),
+      stores: stores,
       history: try RunHistory(
         at: scratch.path.appending("ledger.sqlite"),
         of: RunOwner(pipeline: pipeline, file: pipeline),
@@ -39,6 +41,29 @@ import Testing
     try second.end(isFinished: true, isInHistory: true)
     let third = try open(scratch, now: 1_900_000_000)
     #expect(!third.isResumed && third.run != first.run)
+  }
+
+  @Test func `forgets what came before for all starts over the same stores, until one ends`()
+    async throws
+  {
+    let scratch = try Scratch()
+    func forgotten(_ ledger: PipelineLedger) -> [Bool] {
+      ["/a", "/b"].map { ledger.isForgotten(FilePath($0)) }
+    }
+    let first = try open(scratch, now: 1)
+    try await first.record(entry("/a", run: first.run, backup: "/a.backup"))
+    try first.forget()
+    try await first.record(entry("/b", run: first.run, backup: "/b.backup"))
+    #expect(forgotten(first) == [true, false])
+    let second = try open(scratch, now: 2)
+    #expect(second.isResumed && second.isFresh && forgotten(second) == [true, false])
+    #expect(second.entry(of: "/a") != nil, "what a commit has left is known as ever")
+    let other = try open(
+      scratch, now: 3, stores: StoreSelection(patterns: ["b*"], paths: nil))
+    #expect(other.isResumed && !other.isFresh && forgotten(other) == [false, false])
+    try second.end(isFinished: false, isInHistory: true)
+    let third = try open(scratch, now: 4)
+    #expect(third.isResumed && !third.isFresh && forgotten(third) == [false, false])
   }
 
   @Test func `goes on with no run of another pipeline that shares the folder`() throws {

@@ -185,6 +185,19 @@ import Testing
     #expect(!goesOn)
   }
 
+  @Test func `goes on with how often, and since when, earlier starts have tried a store`() {
+    let store = Self.store("a")
+    var flow = flow([[store]], inUse: .wait(seconds: 10))
+    begins(&flow, ["a"], at: 100)
+    flow.recall(store, count: 2, since: 95)
+    let isEnd = flow.take(store, result(.pending, "in-use"), at: 100)
+    #expect(!isEnd)
+    begins(&flow, [], at: 103)
+    begins(&flow, ["a"], at: 104)
+    let isLast = flow.take(store, result(.pending, "in-use"), at: 105)
+    #expect(isLast, "10 s are over")
+  }
+
   @Test func `stops when its window is over, but not when nothing is left`() throws {
     let store = Self.store("a")
     // Every minute but the present one, wherever the machine stands.

@@ -91,6 +91,29 @@ import Testing
     }
   }
 
+  @Test func `is of a run that a job of the scheduler's goes on with, between two waves, too`()
+    throws
+  {
+    let scratch = try Scratch()
+    let (own, other) = (try places("a.yaml", in: scratch), try places("b.yaml", in: scratch))
+    let state = own.state
+    try DurableFile.makeFolder(state)
+    try DurableFile.makeFolder(BundleFolder.all(in: state))
+    let history = try RunHistory(at: own.ledger, of: own.owner, now: 1, quarantineLimit: 3)
+    _ = try PipelineLedger(folder: state, now: 1, owner: own.owner, history: history)
+    for isExpected in [false, true, false] {
+      if isExpected {
+        try ClusterFollower(name: "next-1").write(in: state)
+      } else {
+        try ClusterFollower.remove(in: state)
+      }
+      #expect(try RunState(of: own.owner, in: state) == (isExpected ? .underWay : .idle))
+      #expect(
+        try RunState(of: other.owner, in: state)
+          == (isExpected ? .underWayElsewhere(pipeline: own.owner.file) : .idle))
+    }
+  }
+
   /// Who asks how far it is gets every field that is always there.
   @Test
   func `says of a run that is starting that it has done nothing yet, and whether it is paused`()

@@ -192,6 +192,17 @@ private final class FailingScheduler: ArrayScheduler {
     #expect(try !ClusterFollower.isWanted(second.token, in: state))
   }
 
+  @Test func `counts beside the one that it submits until the scheduler has taken that`() throws {
+    let first = ClusterFollower(name: "next-1")
+    var second = ClusterFollower(name: "next-2", after: first.token)
+    for (former, isWanted) in [(first.token as String?, true), (nil, false)] {
+      second.former = former
+      try second.write(in: state)
+      #expect(try ClusterFollower.isWanted(first.token, in: state) == isWanted)
+      #expect(try ClusterFollower.isWanted(second.token, in: state))
+    }
+  }
+
   @Test func `folder that is removed is not an array any more, whatever comes into it`() throws {
     let folder = BundleFolder("000001-ab", in: state)
     try DurableFile.makeFolder(folder.path)

@@ -105,6 +105,55 @@ import Testing
     #expect(jobs.contains(#""submissions":2"#), "\(jobs)")
   }
 
+  /// The cluster may begin that job again, as when it had to make room, or not, as when its time was over.
+  @Test(arguments: [true, false])
+  func `that the job that goes on with a run has to end leaves the run to whoever comes next`(
+    isBegunAgain: Bool
+  ) throws {
+    let folder = try PipelineFolder.orders(
+      ["a", "b"], "canary: [1, 100%]\nlimits: { failure-budget: 1 }")
+    let scripts = folder.path("scripts")
+    let bin = try commands(
+      folder,
+      sbatch: "case \"$*\" in *--array*) cat >/dev/null;; *) cat >>'\(scripts)'; "
+        + "printf '\\0' >>'\(scripts)';; esac; echo 7")
+    func jobs() throws -> [Substring] {
+      try String(contentsOfFile: scripts, encoding: .utf8).split(separator: "\0")
+    }
+    func begin(_ job: Substring) throws -> Process {
+      let script = folder.path("job.sh")
+      try String(job).write(toFile: script, atomically: true, encoding: .utf8)
+      return try Process.run(
+        URL(fileURLWithPath: "/usr/bin/env"),
+        arguments: ["PATH=\(bin):/usr/bin:/bin", "sh", script])
+    }
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--engine", "slurm", "--detach"], programs: bin)
+    #expect(run.status == 0, "\(run.messages)")
+    try folder.doAll()
+    #expect(try folder.godwit(["control"], ["pause"]).status == 0)
+    let first = try begin(try #require(try jobs().first))
+    // It takes the first wave over, and waits before the second.
+    for _ in 0..<600 where try !folder.manifests().isEmpty { usleep(100_000) }
+    #expect(try folder.manifests().isEmpty)
+    first.terminate()
+    first.waitUntilExit()
+    #expect(first.terminationStatus == 0)
+    #expect(try jobs().count == 2, "it has submitted another one")
+    let resumed = try folder.godwit(["control"], ["resume"])
+    #expect(resumed.status == 0, "\(resumed.messages)")
+    let next = try begin(try #require(isBegunAgain ? try jobs().first : try jobs().last))
+    next.waitUntilExit()
+    #expect(try next.terminationStatus == 0 && !folder.manifests().isEmpty, "the second wave")
+    try folder.doAll()
+    let last = try begin(try #require(try jobs().last))
+    last.waitUntilExit()
+    #expect(last.terminationStatus == 0)
+    let status = try folder.godwit(["status"]).summary
+    #expect(status["state"] as? String == "ended")
+    #expect(folder.storeFiles().count { $0.contains(".godwit-backup-") } == 2)
+  }
+
   private func arrayName(_ folder: PipelineFolder) throws -> String {
     let manifest = try #require(try folder.manifests().first)
     return URL(fileURLWithPath: manifest).deletingLastPathComponent().lastPathComponent

@@ -30,7 +30,10 @@ final class BundleBooks: StoreBooks {
   // What earlier starts wrote down the coordinator has looked at before it cut the bundle.
   func entry(of store: FilePath) -> PipelineLedger.Entry? { nil }
   func detail(of store: FilePath) -> PipelineLedger.Detail? { nil }
-  func isUnended(_ failure: PipelineLedger.Entry) -> Bool { false }
+  var ended: Int { 0 }
+  var isFresh: Bool { false }
+  func isForgotten(_ store: FilePath) -> Bool { false }
+  func forget() {}
   func quarantine(of store: FilePath) -> LedgerQuarantine? { nil }
 
   func enter() { log.enter() }

@@ -253,7 +253,7 @@ extension BundleWork {
   func look(_ flow: inout RunFlow, _ run: PipelineRun, loss: RunFlow.Stop?) {
     flow.look(at: Date().timeIntervalSince1970, loss: loss)
     var control = (try? RunControl.read(in: run.state)) ?? flow.control
-    // That is the number of the whole run's.
+    // A task has as many as its array says.
     control.workers = nil
     guard flow.take(control) else { return }
     try? Pace.set(flow.control.isPaused ? 0 : share(flow.ioBytesPerSecond), in: paceFile)

@@ -13,9 +13,12 @@ package struct ClusterFollower: Codable, Sendable, Equatable {
   /// As arrays have them: a part of the name of its job.
   var name: String
   package private(set) var token: String
+  /// Of the follower that submits it: it counts, too, until the scheduler has taken this one.
+  var former: String?
 
-  init(name: String) {
+  init(name: String, after former: String? = nil) {
     self.name = name
+    self.former = former
     token = UUID().uuidString
   }
 
@@ -31,7 +34,8 @@ package struct ClusterFollower: Codable, Sendable, Equatable {
 
   /// Whether the start with that token is still to go on with the run.
   package static func isWanted(_ token: String, in state: FilePath) throws -> Bool {
-    try read(in: state.absolute)?.token == token
+    guard let known = try read(in: state.absolute) else { return false }
+    return known.token == token || known.former == token
   }
 
   /// Makes it the one that counts.
@@ -72,6 +76,10 @@ extension ClusterError {
 package struct FollowerDismissed: Error {}
 
 extension PipelineRun {
+  /// Whether the start is a job of the scheduler's. A signal is no operator's word then: the job has to make room,
+  /// or its time is over, and the run goes on without it.
+  var isFollower: Bool { context.followerToken != nil && !context.follower.isEmpty }
+
   /// The right to work in the state folder.
   ///
   /// A follower waits for whoever has it: the start that submitted it may be about to end, and nobody
@@ -125,15 +133,20 @@ extension PipelineRun {
     guard !context.follower.isEmpty else { return }
     let arrays = try BundleFolder.permitted(in: clusterState).map(\.name)
     let chance = String(UInt32.random(in: 0x1000_0000 ... .max), radix: 16)
-    let follower = ClusterFollower(name: "next-" + (arrays.last ?? "") + "-" + chance)
+    var follower = ClusterFollower(
+      name: "next-" + (arrays.last ?? "") + "-" + chance, after: context.followerToken)
     try follower.write(in: clusterState)
-    let (scheduler, command) = (scheduler(), context.follower)
     let job: String?
     do {
-      job = try await SchedulerPatience().asking(observe) {
-        try await scheduler.submitFollower(
-          command + ["--follower-token", follower.token], name: follower.name,
-          in: BundleFolder.all(in: clusterState), after: arrays, isLater: isLater)
+      let (name, token) = (follower.name, follower.token)
+      let submission = Task.detached {
+        try await submit(name, token, after: arrays, isLater: isLater)
+      }
+      // A signal ends the submission of an operator's start alone.
+      job = try await withTaskCancellationHandler {
+        try await submission.value
+      } onCancel: {
+        if !isFollower { submission.cancel() }
       }
     } catch let error as ClusterError {
       throw error.adding(
@@ -142,14 +155,29 @@ extension PipelineRun {
           + "or now, and stop it with Ctrl-C to cancel them.")
     }
     if let job { observe(.note("Job \(job) runs this command again when the bundles are over.")) }
+    // The cluster may begin again a job that it has told to end: whichever of the two comes first goes on.
+    guard follower.former != nil, !Task.isCancelled else { return }
+    follower.former = nil
+    try follower.write(in: clusterState)
   }
 
-  /// Submits the follower's own follower where it could not reach its scheduler: nobody else would start
-  /// the run again.
+  private func submit(
+    _ name: String, _ token: String, after arrays: [String], isLater: Bool
+  ) async throws -> String? {
+    let scheduler = scheduler()
+    return try await SchedulerPatience().asking(observe) {
+      try await scheduler.submitFollower(
+        context.follower + ["--follower-token", token], name: name,
+        in: BundleFolder.all(in: clusterState), after: arrays, isLater: isLater)
+    }
+  }
+
+  /// Submits the follower's own follower where it could not reach its scheduler, or was told to end: nobody
+  /// else would start the run again.
   func submitAgain(after error: any Error) async {
     guard context.followerToken != nil else { return }
     switch error {
-    case ClusterError.scheduler, ClusterError.unanswered, ClusterError.full:
+    case ClusterError.scheduler, ClusterError.unanswered, ClusterError.full, is CancellationError:
       try? await submitFollower(isLater: true)
     default: return
     }

@@ -26,7 +26,7 @@ package struct ClusterStatus: Codable, Sendable, Equatable {
   package var results: Int { arrays.reduce(0) { $0 + ($1.results ?? 0) } }
 
   /// Nil where nothing of the pipeline is on a cluster.
-  init?(of places: PipelinePlaces) throws {
+  package init?(of places: PipelinePlaces) throws {
     arrays = []
     let file = FilePath(places.owner.file)
     for folder in try BundleFolder.permitted(in: places.state)

@@ -54,7 +54,8 @@ struct ClusterWork {
       losses: run.template.losses,
       guardsUnknownVersions: run.template.guardsUnknownVersions ? true : nil,
       isStoreOffline: run.template.isStoreOffline, wave: 0, workers: run.clusterWorkers,
-      slots: limits.slots, isFresh: run.options.isFresh, tellsEvents: run.tellsEvents, units: nil,
+      slots: limits.slots, isFresh: run.options.isFresh || books.isFresh,
+      tellsEvents: run.tellsEvents, units: nil,
       handsOut: false, bundles: [], request: run.requestDigest(books.settings),
       code: books.code)
   }
@@ -64,7 +65,7 @@ struct ClusterWork {
   func isSame(_ header: BundleManifest.Header) -> Bool {
     FilePath(header.state).isSamePlace(as: FilePath(template.state))
       && header.run == template.run && header.settings == template.settings
-      && header.request == template.request && !template.isFresh
+      && header.request == template.request && !run.options.isFresh
   }
 
   /// Whether the store is in an array that is not over.

@@ -60,9 +60,9 @@ extension PipelineRun {
     if result.verdict == .sameModel, var known, known.verdict == .migrated,
       known.run == books.run
     {
-      // As an application has left it since: it is looked at again when it is another.
+      // As an application has left it since, which may go on: in this run it is not looked at again.
       if known.finalIdentity != result.finalIdentity {
-        known.finalIdentity = result.finalIdentity
+        (known.finalIdentity, known.ended) = (result.finalIdentity, books.ended)
         try setting.lease.requireCurrent()
         try await books.keep(known)
       }
@@ -105,13 +105,19 @@ extension PipelineRun {
         var work = try ClusterWork(self, scheduler, try await limits(scheduler), setting)
         defer { work.endQuestions() }
         try await adopt(&work, scheduler, found, setting)
+        if options.isFresh {
+          try setting.lease.requireCurrent()
+          try setting.books.forget()
+        }
         do {
           try await self.follow(&work, &flow, &follow, setting, &summary)
         } catch let error as ClusterError {
           if case .scheduler = error { try work.revokeUnsubmitted() }
           throw error
         }
-        if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
+        if flow.stop == nil,
+          Task.isCancelled ? isFollower : options.isDetached && !work.isEmpty
+        {
           summary.detached = true
         } else if !work.isEmpty || Task.isCancelled {
           work.endQuestions()
@@ -134,12 +140,13 @@ extension PipelineRun {
   }
 
   /// Does something during which the run may be stopped. The permits of its arrays are gone before the
-  /// stop is heard of anywhere else: a scheduler that does not answer keeps no task from hearing of it.
+  /// stop is heard of anywhere else: a scheduler that does not answer keeps no task from hearing of it. Where a
+  /// follower is told to end, nobody has stopped the run.
   func revokingWhenCancelled(_ setting: Setting, _ work: () async throws -> Void) async throws {
     try await withTaskCancellationHandler {
       try await work()
-    } onCancel: { [clusterState, lease = setting.lease] in
-      try? Self.revokeAll(in: clusterState, lease)
+    } onCancel: { [clusterState, isFollower, lease = setting.lease] in
+      if !isFollower { try? Self.revokeAll(in: clusterState, lease) }
     }
   }
 
@@ -205,14 +212,20 @@ extension PipelineRun {
     let now = SteadyClock.seconds
     while let (store, _) = flow.next(at: now) { stores.append(store) }
     let outcomes = await sideBySide(stores) { settled($0, setting) }
+    var ended: [Outcome] = []
     for (store, outcome) in zip(stores, outcomes) {
+      if let known = setting.books.entry(of: store.path), let tries = tries(known, setting.books) {
+        let waited = Date().timeIntervalSince1970 - tries.since
+        flow.recall(store, count: tries.count, since: now - max(0, waited))
+      }
       if let outcome = outcome ?? follow.early.removeValue(forKey: store.path) {
-        take(outcome, &flow, setting, &summary)
+        ended.append(outcome)
       } else {
         follow.inFlight.insert(store.path)
         if !work.owns(store) { follow.uncut.append(store) }
       }
     }
+    try await take(ended, &flow, setting, &summary)
     guard !isHeld, !follow.uncut.isEmpty else { return }
     work = try await adding(follow.uncut, to: work, wave: flow.queue.wave)
     follow.uncut = []
@@ -264,6 +277,7 @@ extension PipelineRun {
     }
     // One that has not begun, or is settled, is cut when its wave begins, or never.
     var again = news.left.filter { follow.inFlight.contains($0.path) }
+    var ended: [Outcome] = []
     for (place, (store, _)) in news.results.enumerated() {
       // Of a store that this start was told to leave out, the books are told alone.
       guard follow.found[store.path] != nil else { continue }
@@ -277,8 +291,9 @@ extension PipelineRun {
         follow.early[outcome.store.path] = outcome
         continue
       }
-      take(outcome, &flow, setting, &summary)
+      ended.append(outcome)
     }
+    try await take(ended, &flow, setting, &summary)
     for var array in try work.takeFinished() { try await takeLast(&array, [:], setting) }
     // A run that stops writes no permit.
     if !again.isEmpty, flow.stop == nil, !Task.isCancelled {

@@ -45,8 +45,7 @@ extension PipelineRun {
     guard case .other(let state) = Self.sight(of: result, store) else {
       return try await outcome(line, of: store, lane: lane, setting)
     }
-    let known = setting.books.entry(of: store.path)
-    let earlier = known?.run == setting.books.run ? known?.otherState : nil
+    let earlier = entryOfRun(store, setting.books)?.otherState
     if earlier == state {
       let failure = Self.otherVolume(line, store)
       try setting.lease.requireCurrent()
@@ -58,14 +57,19 @@ extension PipelineRun {
     // An application that writes all the time is not waited for.
     if result.verdict == .sameModel, earlier != nil { return outcome }
     try setting.lease.requireCurrent()
-    var entry =
-      setting.books.entry(of: store.path).flatMap { $0.run == setting.books.run ? $0 : nil }
-      ?? PipelineLedger.Entry(
-        MigrationResult(store: store.path.string, verdict: .pending, ending: .resumable), of: store,
-        run: setting.books.run, "")
-    entry.otherState = state
+    var entry = entryOfRun(store, setting.books) ?? .init(pending: store, run: setting.books.run)
+    (entry.otherState, entry.ended) = (state, nil)
     try await setting.books.keep(entry)
     return nil
+  }
+
+  private func entryOfRun(
+    _ store: FoundStore, _ books: any StoreBooks
+  ) -> PipelineLedger.Entry? {
+    guard let known = books.entry(of: store.path), known.run == books.run,
+      !books.isForgotten(store.path)
+    else { return nil }
+    return known
   }
 
   private func facts(_ line: BundleResult, of store: FoundStore, lane: Int?) -> StoreFacts {

@@ -35,8 +35,12 @@ extension PipelineLedger {
     var entry: Entry
     /// The line, where it may have a ``Detail``.
     var place: GroupedLog.Place?
+    /// Whether it is from before the start that was to forget it.
+    var isForgotten = false
 
-    var withoutHistory: Known { Known(entry: entry.withoutHistory, place: place) }
+    var withoutHistory: Known {
+      Known(entry: entry.withoutHistory, place: place, isForgotten: isForgotten)
+    }
   }
 
   /// A line as it is written: the entry's fields, and `detail`.

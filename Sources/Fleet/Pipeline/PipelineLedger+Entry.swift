@@ -37,9 +37,13 @@ extension PipelineLedger {
     var failures: Int?
     /// Of a failure: whether what is amiss is not in the store, so that it is not counted; nil for no.
     var passes: Bool?
-    /// Of a failure: ``StoreFacts/mark``, and ``PipelineLedger/ended``.
+    /// Of a failure: ``StoreFacts/mark``.
     var mark: String?
+    /// ``PipelineLedger/ended`` when it had its result; nil where the store is to be looked at again when it is
+    /// another since.
     var ended: Int?
+    /// What the starts of a run on a cluster have come to with it while it is pending.
+    var tries: Tries?
     /// The name of the state in which the store was here when a result of another machine said otherwise.
     var otherState: String?
     /// What the ledger is to have of it, until it is sure to have it.
@@ -47,6 +51,21 @@ extension PipelineLedger {
     var backupRecord: LedgerBackup?
     /// Of an output beside its store; nil from earlier versions.
     var outputMark: OutputMark?
+
+    /// A store that was tried on a cluster and stays as it is. Each start of the run begins from there, until one
+    /// comes to its end.
+    struct Tries: Codable, Sendable, Equatable {
+      var run: String
+      /// ``PipelineLedger/ended``.
+      var ended: Int
+      /// ``PipelineRun/requestDigest(_:)``.
+      var request: String
+      var count: Int
+      /// When the first began, in seconds since 1970-01-01 UTC.
+      var since: Double
+      /// Why it is not tried again; nothing for a store of which there is a snapshot, nil where it is tried again.
+      var end: [Reason]?
+    }
 
     /// What is left once the ledger has the rest.
     var withoutHistory: Entry {

@@ -32,6 +32,8 @@ final class PipelineLedger: Sendable {
     var isInHistory: Bool?
     /// How many starts of it have come to their end; nil for none.
     var ended: Int?
+    /// Set by a start that was to forget the progress, until one comes to its end.
+    var fresh: Fresh?
     /// What the ledger was told of it at its end, for a ledger that is lost.
     var record: LedgerRun?
 
@@ -45,6 +47,13 @@ final class PipelineLedger: Sendable {
       // The command line is of any length.
       self.record?.options = []
       (pipeline, file) = (owner.pipeline, owner.file)
+    }
+
+    struct Fresh: Codable {
+      /// Up to where the lines are forgotten, in bytes.
+      var lines: Int64
+      /// ``StoreSelection/digest`` of that start.
+      var stores: String
     }
 
     /// Whether the next start goes on with it: it has not finished, and is not another pipeline's that
@@ -61,6 +70,10 @@ final class PipelineLedger: Sendable {
   /// How many starts of this run have come to their end. One that was killed or detached has not: the next one
   /// goes on with what it has counted.
   let ended: Int
+  /// Whether an earlier start was to forget the progress with the same stores, and none has come to its end since:
+  /// on a cluster this one goes on with it.
+  let isFresh: Bool
+  private let stores: StoreSelection
   let folder: FilePath
   private let owner: RunOwner
   private let log: GroupedLog
@@ -81,10 +94,15 @@ final class PipelineLedger: Sendable {
   /// - Parameters:
   ///   - now: Seconds since 1970-01-01 UTC.
   ///   - owner: Whose run begins. One of another pipeline is not resumed.
+  ///   - stores: Which of its stores the start takes up.
   ///   - history: Gets what it may lack after a crash, before a line goes.
-  init(folder: FilePath, now: Double, owner: RunOwner, history: RunHistory) throws {
+  init(
+    folder: FilePath, now: Double, owner: RunOwner, stores: StoreSelection = .all,
+    history: RunHistory
+  ) throws {
     self.folder = folder
     self.owner = owner
+    self.stores = stores
     let file = Self.logFile(folder)
     let known = try Self.runName(folder)
     isResumed =
@@ -100,10 +118,13 @@ final class PipelineLedger: Sendable {
       // Before anything of this start.
       history.keep(try Missing(in: folder))
     }
+    let fresh = isResumed ? known?.fresh.flatMap { $0.stores == stores.digest ? $0 : nil } : nil
+    isFresh = fresh != nil
     var lines: [FilePath: Known] = [:]
     try Self.forEachEntry(in: file) { entry, place in
       lines[FilePath(entry.store)] = Known(
-        entry: isInHistory ? entry.withoutHistory : entry, place: place)
+        entry: isInHistory ? entry.withoutHistory : entry, place: place,
+        isForgotten: fresh.map { place.start < $0.lines } ?? false)
     }
     ended = isResumed ? known?.ended ?? 0 : 0
     if let known, isResumed {
@@ -210,6 +231,21 @@ final class PipelineLedger: Sendable {
   }
 
   func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store]?.entry } }
+
+  func isForgotten(_ store: FilePath) -> Bool {
+    entries.withLock { $0[store]?.isForgotten ?? false }
+  }
+
+  /// Forgets what is known so far, as a reason to leave a store as it is.
+  func forget() throws {
+    var name = RunName(run, of: owner, isFinished: false, ended: ended)
+    name.fresh = .init(
+      lines: try FileMark(Self.logFile(folder))?.size ?? 0, stores: stores.digest)
+    try Self.write(name, in: folder)
+    entries.withLock { known in
+      for store in known.keys { known[store]?.isForgotten = true }
+    }
+  }
 
   /// What else the last line of a store says; nil where it says nothing else, or cannot be read again: it is for
   /// people alone.

@@ -187,7 +187,9 @@ extension PipelineRun {
   func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
     flow.look(at: Date().timeIntervalSince1970, loss: setting.loss)
     guard flow.stop?.isLoss != true else { return }
-    let control = (try? RunControl.read(in: state)) ?? flow.control
+    var control = (try? RunControl.read(in: state)) ?? flow.control
+    // Tasks have as many as their array says, and nothing but tasks has any.
+    if options.engine != .local { control.workers = nil }
     guard flow.take(control) || isFirst else { return }
     setting.isPaused.isSet = flow.control.isPaused
     do {

@@ -93,45 +93,21 @@ extension PipelineRun {
         }
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }
-    if !options.isFresh, let known = books.entry(of: store.path),
-      known.settings == books.settings,
-      let output = try? unchanged(
-        store, request(for: store).output, since: known, books)
-    {
-      return output
-    }
-    if let known = books.entry(of: store.path), let failure = failure(known, books) {
-      books.recall(failure, known)
-      return Outcome(store: store, result: failure)
+    let isForgotten =
+      books.isForgotten(store.path) || (options.isFresh && options.engine == .local)
+    if !isForgotten, let known = books.entry(of: store.path) {
+      if known.settings == books.settings,
+        let output = try? unchanged(
+          store, request(for: store).output, since: known, books)
+      {
+        return output
+      }
+      if options.engine != .local, let ended = ended(store, known, books) { return ended }
     }
     if let known = books.quarantine(of: store.path) {
       return Outcome(store: store, result: MigrationResult(quarantined: known))
     }
     return nil
-  }
-
-  /// What a store failed with in an earlier start, where that one was detached or killed: on a cluster such
-  /// starts are one, and each failure counts once. Once a start has come to its end, by its failure budget or
-  /// otherwise, every store is tried again; before that, as often as in one start, one that is another since, or
-  /// whose failure may pass.
-  private func failure(
-    _ known: PipelineLedger.Entry, _ books: any StoreBooks
-  ) -> MigrationResult? {
-    guard options.engine != .local, !options.isFresh, known.run == books.run,
-      known.settings == books.settings, books.isUnended(known)
-    else { return nil }
-    var result = MigrationResult(store: known.store, verdict: known.verdict, ending: .badInput)
-    guard result.isFailure else { return nil }
-    if (known.failures ?? 1) < RetryPolicy.attempts,
-      RetryPolicy.mayPass(known.reason)
-        || known.mark != StoreFiles(FilePath(known.store)).markName
-    {
-      return nil
-    }
-    result.reasons = [Reason(reason: known.reason ?? "failed", message: known.message ?? "")]
-    result.code = known.code
-    result.take(known, books)
-    return result
   }
 
   /// Has a store done within the time that one may take.
@@ -228,12 +204,16 @@ extension PipelineRun {
         ? earlierStart(known, books) : earlier(known, "Its output was written before", books)
       return Outcome(store: store, result: result, isEarlier: true)
     }
-    var result = MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done)
+    return Outcome(store: store, result: sameModel(known))
+  }
+
+  func sameModel(_ known: PipelineLedger.Entry) -> MigrationResult {
+    var result = MigrationResult(store: known.store, verdict: .sameModel, ending: .done)
     if known.verdict == .sameModel {
       (result.source, result.destination) = (known.source, known.destination)
       result.notes = known.notes ?? []
     }
-    return Outcome(store: store, result: result)
+    return result
   }
 
   /// Whether an output that was written before is still a database. Emptied or overwritten, it is no
@@ -285,7 +265,7 @@ extension PipelineRun {
 
 extension MigrationResult {
   /// Says again what an earlier start has said of the store.
-  fileprivate mutating func take(_ known: PipelineLedger.Entry, _ books: any StoreBooks) {
+  mutating func take(_ known: PipelineLedger.Entry, _ books: any StoreBooks) {
     (source, destination) = (known.source, known.destination)
     (output, backup, rows) = (known.output, known.backup, known.rows)
     losses = known.losses ?? []
@@ -300,6 +280,13 @@ extension MigrationResult {
 }
 
 extension PipelineLedger.Entry {
+  /// Of a store of which nothing else is known.
+  init(pending store: FoundStore, run: String) {
+    self.init(
+      MigrationResult(store: store.path.string, verdict: .pending, ending: .resumable), of: store,
+      run: run, "")
+  }
+
   init(
     _ result: MigrationResult, of store: FoundStore, run: String, _ settings: String
   ) {

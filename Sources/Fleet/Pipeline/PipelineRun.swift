@@ -88,10 +88,15 @@ package struct PipelineRun: Sendable {
     try StateFolder(places).take()
     try DurableFile.makeFolder(state.appending("stores"))
     let lease = try await takeLease()
-    // Before anybody is told that this start can be asked. Of a run whose tasks go on, both still hold.
-    if try BundleFolder.permitted(in: clusterState).isEmpty {
+    // Before anybody is told that this start can be asked. Of a run on a cluster it still holds: its tasks go on,
+    // or its next wave is to come.
+    let isWorkedOn = try !BundleFolder.permitted(in: clusterState).isEmpty
+    if !isWorkedOn { try RunProgress.remove(in: state) }
+    if try !isWorkedOn
+      && (options.engine == .local
+        || PipelineLedger.interruptedRun(state, of: places.owner) == nil)
+    {
       try RunControl.remove(in: state)
-      try RunProgress.remove(in: state)
     }
     HolderMark.write(run: places.owner, lease.token, in: state)
     await context.begins()
@@ -106,11 +111,12 @@ package struct PipelineRun: Sendable {
     var findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, of: places.owner, now: now, quarantineLimit: pipeline.quarantineAfter)
-    findings.unreadable += rootsWithoutStores(findings) { root in
-      options.isFresh ? 0 : history.knownStores(of: places.owner.file, below: root.string)
-    }
     let ledger = try PipelineLedger(
-      folder: state, now: now, owner: places.owner, history: history)
+      folder: state, now: now, owner: places.owner, stores: options.selection, history: history)
+    findings.unreadable += rootsWithoutStores(findings) { root in
+      options.isFresh || ledger.isFresh
+        ? 0 : history.knownStores(of: places.owner.file, below: root.string)
+    }
     let settings = try settingsDigest()
     do {
       try checkPlan(findings, ledger, settings)
@@ -188,7 +194,6 @@ package struct PipelineRun: Sendable {
       try await revokingWhenCancelled(setting) { try await submitFollower() }
       return summary
     }
-    try ClusterFollower.remove(in: clusterState)
     await takeRest(findings.stores, setting, &summary)
     await removeLeftSnapshots(findings, setting)
     if options.engine != .local {
@@ -208,9 +213,12 @@ package struct PipelineRun: Sendable {
       at: ended, exitCode: context.exitCode(summary), RunReport.Counts(summary))
     try ledger.end(
       isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
+    // Not before: the cluster may begin a job again until then.
+    try ClusterFollower.remove(in: clusterState)
     try keepRetention(history, since: (startTime, begin), &summary)
     for note in history.takeNotes() { observe(.warning(note)) }
     try RunProgress.remove(in: state)
+    try RunControl.remove(in: state)
     withExtendedLifetime(lease) {}
     return summary
   }

@@ -82,8 +82,14 @@ protocol StoreBooks: Sendable {
   func entry(of store: FilePath) -> PipelineLedger.Entry?
   /// What else it has written down of it, for the store's result.
   func detail(of store: FilePath) -> PipelineLedger.Detail?
-  /// Whether no start of the run has come to its end since a store failed.
-  func isUnended(_ failure: PipelineLedger.Entry) -> Bool
+  /// ``PipelineLedger/ended``.
+  var ended: Int { get }
+  /// ``PipelineLedger/isFresh``.
+  var isFresh: Bool { get }
+  /// Whether what is known of a store is from before the start that was to forget it.
+  func isForgotten(_ store: FilePath) -> Bool
+  /// Forgets what is known of stores, also for the starts that go on with this one.
+  func forget() throws
   /// The quarantine of a store that has not changed since it failed, and nothing else either.
   func quarantine(of store: FilePath) -> LedgerQuarantine?
   /// A small store begins: what stores of that kind leave is written down together.
@@ -133,7 +139,10 @@ struct Books: StoreBooks {
 
   func entry(of store: FilePath) -> PipelineLedger.Entry? { ledger.entry(of: store) }
   func detail(of store: FilePath) -> PipelineLedger.Detail? { ledger.detail(of: store) }
-  func isUnended(_ failure: PipelineLedger.Entry) -> Bool { failure.ended == ledger.ended }
+  var ended: Int { ledger.ended }
+  var isFresh: Bool { ledger.isFresh }
+  func isForgotten(_ store: FilePath) -> Bool { ledger.isForgotten(store) }
+  func forget() throws { try ledger.forget() }
   func quarantine(of store: FilePath) -> LedgerQuarantine? {
     quarantined[store].flatMap { known in
       let mark = StoreFiles(store).markName
@@ -151,8 +160,10 @@ struct Books: StoreBooks {
       result, of: facts.store, run: run,
       result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
+    // One that was replaced may be put back.
+    if result.verdict != .migrated || result.backup == nil { entry.ended = ledger.ended }
     if result.isFailure {
-      (entry.mark, entry.ended) = (facts.mark, ledger.ended)
+      entry.mark = facts.mark
       if case .passing = outcome(result, facts) { entry.passes = true }
       if let earlier = ledger.entry(of: facts.store.path), earlier.run == run {
         entry.failures = (earlier.failures ?? 1) + 1

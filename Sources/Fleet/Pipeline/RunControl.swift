@@ -6,8 +6,8 @@ import SystemPackage
 /// What an operator asks of a run that is going on: `control.json` in its state folder, which the run
 /// looks at twice a second.
 ///
-/// Each request is the whole of what is asked, so that the last one holds. A run removes what an
-/// earlier one left when it begins.
+/// Each request is the whole of what is asked, so that the last one holds. A start that comes to its end removes
+/// it; one that begins does where another run, or one on this machine, was killed.
 package struct RunControl: Codable, Sendable, Equatable {
   /// Nothing new begins, and what is under way waits before its next shard.
   package var isPaused = false
@@ -123,7 +123,7 @@ package struct RunProgress: Codable, Sendable, Equatable {
 /// The state folder of a pipeline, for who looks at it from outside.
 package enum RunState: Sendable, Equatable {
   case idle
-  /// A run of the pipeline is going on, here or by tasks of others.
+  /// A run of the pipeline is going on, here or by tasks of others, or a job of the scheduler's goes on with it.
   case underWay
   /// A run of another pipeline with the same state folder is.
   ///
@@ -144,8 +144,11 @@ package enum RunState: Sendable, Equatable {
     }
     let lock = state.appending("lock")
     // Another program may hold a lock of that name.
-    guard try FileLock.isHeld(at: lock), try Lease.mark(at: lock) == .epoch,
-      try !HolderMark.isOfCommand(in: state)
+    let isHeld = try FileLock.isHeld(at: lock) && Lease.mark(at: lock) == .epoch
+    // Between two waves nobody may be at work.
+    guard
+      try isHeld
+        ? !HolderMark.isOfCommand(in: state) : ClusterFollower.read(in: state.absolute) != nil
     else { return }
     let holder = try HolderMark.runOwner(in: state) ?? PipelineLedger.ownerUnderWay(state)
     guard let holder, !owner.owns(pipeline: holder.pipeline, file: holder.file) else {

@@ -29,7 +29,8 @@ struct RunFlow {
   private let retries: Bool
   private var failures = 0
   private var failuresOfWave = 0
-  private var attempts: [FilePath: (count: Int, since: Double)] = [:]
+  /// How often stores that have begun and not ended were tried before, and since when.
+  private(set) var attempts: [FilePath: (count: Int, since: Double)] = [:]
 
   /// - Parameter failures: What failed before the first store began: it counts in the first wave.
   init(
@@ -91,6 +92,11 @@ struct RunFlow {
     guard let next = queue.next(at: time) else { return nil }
     if attempts[next.store.path] == nil { attempts[next.store.path] = (0, time) }
     return next
+  }
+
+  /// Takes up how often earlier starts tried a store that has begun, and since when.
+  mutating func recall(_ store: FoundStore, count: Int, since: Double) {
+    attempts[store.path] = (count, since)
   }
 
   /// Takes what became of a store.

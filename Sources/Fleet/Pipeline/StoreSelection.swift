@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDigests
 import GodwitDurableFiles
 import SystemPackage
 
@@ -49,6 +50,13 @@ package struct StoreSelection: Sendable {
   }
 
   var isAll: Bool { patterns == nil && paths == nil }
+
+  /// The same for the same selection; SHA-256 in hexadecimal.
+  var digest: String {
+    let words = (patterns ?? []).map(\.text) + ["\n"] + (paths ?? []).map(\.string).sorted()
+    return Hexadecimal.text(
+      of: SHA256.digest(of: Array(words.joined(separator: "\0").utf8)))
+  }
 
   /// The stores that are meant, in their order, and what was asked for and is none of them: paths of the
   /// list, and patterns.
