@@ -109,7 +109,7 @@ extension StoreSalvage {
       }
       // What Core Data leaves behind when it migrates in place goes where it is empty.
       let isLeftOver =
-        SchemaObject.isApplicationTable(name) && table.rowCount == 0 && table.gaps.isEmpty
+        SchemaObject.isApplicationTable(name) && table.isEmpty && table.gaps.isEmpty
       if models[key] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
       tables[key] = table
     }
@@ -124,6 +124,7 @@ extension StoreSalvage {
       }
     }
     try adoptOrphans(shapes, homeless)
+    for name in Array(tables.keys) { try tables[name]?.settle() }
     try readIndexes(shapes, in: salvage)
     try salvage.execute("COMMIT")
     for name in Array(tables.keys) { try tables[name]?.end() }

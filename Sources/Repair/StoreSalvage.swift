@@ -130,6 +130,7 @@ final class StoreSalvage {
             root: nil, orphans: file.orphans(below: table.tree, of: reader), of: file)
         }
       }
+      try table.settle()
       try salvage.execute("COMMIT")
       try table.end()
       tables[NameKey(name)] = table

@@ -56,10 +56,15 @@ struct TableSalvage {
   private let keyColumn: Int?
   private let kind: TreeScan.Kind
   private var root: UInt32 = 0
+  /// Rows for ``settle()``.
+  private var waiting: [Deferred] = []
   private var isContested = false
   /// What may lie in each column.
   private let kinds: [ValueKinds]
   private let file: Connection
+
+  /// Whether no row was found, sound or not.
+  var isEmpty: Bool { rowCount == 0 && waiting.isEmpty }
 
   /// Whether a row's key is that of its cell.
   var namesRowsByRowID: Bool { keyColumn == nil && kind == .table }
@@ -164,23 +169,33 @@ extension TableSalvage {
       }
     }
     working.gaps += namesRowsByRowID ? reader.gaps : reader.gaps.map { KeyGap(page: $0.page) }
-    // Whose key is more certain comes first: it stays where two rows have the same one. Last come rows of which
-    // the key alone is certain.
-    for state in [KeyState.misplaced, .onlyPossible, .doubtful, .sound] {
-      for row in waiting where row.state == state {
-        try row.bytes.withUnsafeBytes { bytes in
-          let record = DamagedRecord(row.record, copiedTo: bytes)
-          let isNew = try working.insert(record, key: row.key)
-          guard isNew else { return }
-          switch state {
-          case .misplaced: working.misplacedKeys.insert(row.key)
-          case .onlyPossible, .doubtful: working.doubtfulOwnKeys.insert(row.key)
-          case .sound: break
-          }
+    try working.insert(waiting, [.misplaced, .onlyPossible])
+    working.waiting += waiting.filter { $0.state == .doubtful || $0.state == .sound }
+    self = working
+  }
+
+  /// Puts rows there that may not be what they seem, where no other row has come to be, from whichever page.
+  mutating func settle() throws {
+    try insert(waiting, [.doubtful, .sound])
+    waiting = []
+  }
+
+  /// - Parameter states: Of the rows that come now. Whose key is more certain comes first: it stays where two rows
+  ///   have the same one. Last come rows of which the key alone is certain.
+  private mutating func insert(_ rows: [Deferred], _ states: [KeyState]) throws {
+    for state in states {
+      for row in rows where row.state == state {
+        let isNew = try row.bytes.withUnsafeBytes { bytes in
+          try insert(DamagedRecord(row.record, copiedTo: bytes), key: row.key)
+        }
+        guard isNew else { continue }
+        switch state {
+        case .misplaced: misplacedKeys.insert(row.key)
+        case .onlyPossible, .doubtful: doubtfulOwnKeys.insert(row.key)
+        case .sound: break
         }
       }
     }
-    self = working
   }
 
   /// Lets the file be closed. What was found elsewhere is not lost.
