@@ -116,12 +116,11 @@ private final class KeepingPolicy: EntityMigrationPolicy {
   private static func migrate(_ stage: String, _ use: @escaping KeepingPolicy.Use) throws
     -> MigrationFixture
   {
-    let model = [
-      entity("A", attribute("name"), toMany("tags", "Tag", inverse: "as")),
-      entity("Tag", attribute("name"), toMany("as", "A", inverse: "tags")),
-    ]
+    let tag = entity("Tag", attribute("name"), toMany("as", "A", inverse: "tags"))
+    let tags = toMany("tags", "Tag", inverse: "as")
     let fixture = try MigrationFixture(
-      from: model, to: model,
+      from: [entity("A", attribute("name"), tags), tag],
+      to: [entity("A", attribute("name"), attribute("added"), tags), tag],
       rows: """
         INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (7, 1, 1, 'a');
         INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (5, 2, 1, 't'), (6, 2, 1, 'u');
