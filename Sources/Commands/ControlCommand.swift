@@ -31,7 +31,7 @@ struct ControlCommand: ParsableCommand {
   @Argument(
     help: ArgumentHelp(
       "With limit: io=RATE, workers=N or load=N. none lifts a limit, default gives back the "
-        + "pipeline's.",
+        + "pipeline's. On a cluster workers=N is refused with 64.",
       valueName: "key=value"))
   var limits: [String] = []
 

@@ -98,7 +98,7 @@ struct MigrationArguments: ParsableArguments {
   @Flag(help: "JSON Lines on standard output; the last one is the result.")
   var json = false
 
-  @Flag(help: "Silent on success.")
+  @Flag(help: "Silent on success, but for losses, which --losses allow silences, too.")
   var quiet = false
 
   @Flag(

@@ -54,7 +54,8 @@ report: {{ html: report.html }}
     failed = sum(row[2] not in ("migrated", "same-model") for row in report)
     print(ground.table(report, ("store", "version found", "verdict", "rows", "ms")))
     where = os.path.relpath(options.directory)
-    print(f"{len(report)} stores, {failed} failed. They lie in {where}, each with a backup of what it was.\n"
+    print(f"{len(report)} stores, {failed} failed. They lie in {where}, and those that were migrated have a backup "
+          "beside them.\n"
           f"The report of the run is {os.path.join(where, 'report.html')}.")
     return 1 if failed or run.exit else 0
 
