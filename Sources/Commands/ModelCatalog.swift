@@ -88,7 +88,7 @@ struct ModelCatalog {
       ModelVersion(
         name: version.name, model: version.model, isCurrent: true,
         recordedHashes: version.recordedHashes, recordedChecksum: version.recordedChecksum,
-        path: version.path)
+        isRecordItsOwn: version.isRecordItsOwn, path: version.path)
     ]
   }
 

@@ -29,10 +29,16 @@ extension ValueExpression {
     }
   }
 
-  /// True when a part of the expression calls the function.
-  package func calls(_ function: String) -> Bool {
-    if case .call(function, _) = self { return true }
-    return parts.contains { $0.calls(function) }
+  /// True when what the expression yields may be what a bucket gives.
+  package var givesBucket: Bool {
+    switch self {
+    case .call("godwit.bucket", _): true
+    case .call("noindex:", let arguments): arguments.contains { $0.givesBucket }
+    case .ternary(_, let then, let otherwise): then.givesBucket || otherwise.givesBucket
+    case .keyPath(let base, _): base.givesBucket
+    case .assignment(_, let value): value.givesBucket
+    default: false
+    }
   }
 
   /// True when what the expression yields may depend on the time at which it is evaluated.

@@ -71,8 +71,8 @@ struct BinaryPropertyListReader {
       throw ArchiveError.malformed(
         offset: trailer + 8, reason: "the offset table does not fit into the file")
     }
-    guard count <= PropertyList.Limits.values else {
-      throw ArchiveError.tooLarge(what: "values", limit: PropertyList.Limits.values)
+    guard count <= PropertyList.Limits.objects else {
+      throw ArchiveError.tooLarge(what: "objects", limit: PropertyList.Limits.objects)
     }
     self.bytes = bytes
     self.offsetSize = offsetSize

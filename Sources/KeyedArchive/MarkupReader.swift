@@ -137,8 +137,8 @@ extension MarkupReader {
   private mutating func openingMark() throws(ArchiveError) -> (MarkupElement, isClosed: Bool) {
     place += 1
     elements += 1
-    guard elements <= PropertyList.Limits.values else {
-      throw .tooLarge(what: "values", limit: PropertyList.Limits.values)
+    guard elements <= PropertyList.Limits.objects else {
+      throw .tooLarge(what: "values", limit: PropertyList.Limits.objects)
     }
     var element = MarkupElement(name: try name())
     while true {

@@ -58,8 +58,8 @@ struct OpenStepPropertyListReader {
       throw ArchiveError.tooLarge(what: "levels of containers", limit: PropertyList.Limits.depth)
     }
     count += 1
-    guard count <= PropertyList.Limits.values else {
-      throw ArchiveError.tooLarge(what: "values", limit: PropertyList.Limits.values)
+    guard count <= PropertyList.Limits.objects else {
+      throw ArchiveError.tooLarge(what: "values", limit: PropertyList.Limits.objects)
     }
     if try take("{") { return .dictionary(try dictionary(depth: depth + 1)) }
     if try take("(") { return .array(try array(depth: depth + 1)) }

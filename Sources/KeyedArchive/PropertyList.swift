@@ -29,9 +29,11 @@ package indirect enum PropertyList: Sendable, Hashable {
   package enum Limits {
     /// Containers inside containers. Foundation's own reader stops at 512.
     package static let depth = 256
-    /// Values of the whole tree, a value that is referred to twice counted twice, and objects of a file in
-    /// binary form: they take about 100 bytes each. The largest model archive seen has about 20 000.
-    package static let values = 1_000_000
+    /// Values of the whole tree, a value that is referred to twice counted twice.
+    package static let values = 8_000_000
+    /// Objects of a file: they take about 100 bytes each. The largest model archive seen has about 20 000; one of as
+    /// many attributes as a model may have has half a million.
+    package static let objects = 1_000_000
   }
 }
 

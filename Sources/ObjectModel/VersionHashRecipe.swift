@@ -83,6 +83,18 @@ extension String {
 }
 
 extension EntityHierarchy {
+  /// Whether it is not known for certain how Core Data computes the entity's hash. Source: `core-data-models.md` §6, "Not
+  /// settled".
+  package func hasUnsettledHash(_ name: EntityName) -> Bool {
+    guard let entity = self[name] else { return false }
+    let constraints = entity.uniquenessConstraints
+    return constraints.count > 1 || constraints.contains { $0.count > 1 }
+      || (entity.versionHashModifier != nil && !constraints.isEmpty)
+      || !name.rawValue.utf8.allSatisfy { $0 < 0x80 }
+      || properties(of: name).contains { $0.property.hasUnsettledHash }
+      || entity.superentity.map(hasUnsettledHash) ?? false
+  }
+
   /// The version hash of every entity: the recorded one, else the computed one.
   /// - Complexity: O(*n*) in the number of own and inherited properties, the first time.
   package var versionHashes: [EntityName: VersionHash] {
@@ -131,5 +143,30 @@ extension ManagedObjectModel {
   package func isCompatible(withStoreHashes storeHashes: [EntityName: VersionHash]) -> Bool {
     guard let hierarchy = try? EntityHierarchy(self) else { return false }
     return hierarchy.isCompatible(withStoreHashes: storeHashes)
+  }
+}
+
+extension PropertyDescription {
+  fileprivate var hasUnsettledHash: Bool {
+    guard isStored else { return false }
+    var names = [name]
+    switch self {
+    case .attribute(let attribute):
+      if attribute.hasUnsettledHash { return true }
+    case .relationship(let relationship):
+      names += [relationship.destinationEntity.rawValue, relationship.inverseName ?? ""]
+    case .fetchedProperty: break
+    }
+    return !names.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
+  }
+}
+
+extension AttributeDescription {
+  fileprivate var hasUnsettledHash: Bool {
+    if derivationExpression != nil { return countedRelationship == nil }
+    if let elements = compositeElements {
+      return elements.contains { $0.compositeElements != nil || $0.hasUnsettledHash }
+    }
+    return allowsExternalBinaryDataStorage && preservesValueInHistoryOnDeletion
   }
 }

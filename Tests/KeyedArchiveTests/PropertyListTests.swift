@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [(PropertyList.Limits.values, true), (PropertyList.Limits.values + 1, false)])
+  @Test(arguments: [(PropertyList.Limits.objects, true), (PropertyList.Limits.objects + 1, false)])
   func `cannot grow by objects that nothing refers to`(count: Int, isRead: Bool) {
     let bytes = Self.file(
       objects: Array(repeating: 8, count: count), offsets: Array(repeating: 8, count: count))

@@ -94,14 +94,22 @@ private final class Folder {
     let version = try ModelFile.version(at: folder.path + "/Shop.momd")
     #expect(version.name == "Wire" && version.model == model)
     #expect(version.disagreements(with: hierarchy) == ["Soup"])
-    #expect(try version.hierarchy().versionHashes["Soup"]?.bytes == Array(repeating: 0, count: 32))
-    #expect(try version.hierarchy().computedHashes == hierarchy.versionHashes)
-    #expect(try version.noteOfRecordedHashes()?.contains("For Soup") == true)
+    // It may be another version's.
+    #expect(try version.hierarchy().versionHashes == hierarchy.versionHashes)
+    #expect(try version.noteOfRecordedHashes() == nil)
   }
 
-  @Test(arguments: [(["E"], true), (["E", "F"], false), ([], false)])
-  func `has the hashes of a record of just its entities`(recorded: [String], counts: Bool) throws {
-    let model = ManagedObjectModel(entities: [EntityDescription(name: "E")])
+  /// Of a modifier beside a constraint it is not known how it enters a hash.
+  @Test(arguments: [
+    (["E"], true, true), (["E"], false, false), (["E", "F"], true, false), ([], true, false),
+  ])
+  func `has the hashes of a record of just its entities, where its own are not certain`(
+    recorded: [String], isUnsettled: Bool, counts: Bool
+  ) throws {
+    var entity = EntityDescription(name: "E")
+    entity.versionHashModifier = "m"
+    if isUnsettled { entity.uniquenessConstraints = [["k"]] }
+    let model = ManagedObjectModel(entities: [entity])
     let hash = try #require(VersionHash(bytes: Array(repeating: 7, count: 32)))
     let version = ModelVersion(
       name: "1", model: model, isCurrent: true,

@@ -86,7 +86,16 @@ private struct Versions {
     let bundle = folder.path("Shop.momd")
     try FileManager.default.createDirectory(atPath: bundle, withIntermediateDirectories: true)
     var hashes = PropertyListDictionary()
-    for (place, model) in versions.models.prefix(2).enumerated() {
+    // Of a modifier beside a constraint it is not known how it enters a hash.
+    let models = try versions.models.prefix(2).map { model in
+      var model = model
+      let place = try #require(model.entities.firstIndex { $0.name == "A" })
+      let attribute = try #require(model.entities[place].properties.first { $0.attribute != nil })
+      model.entities[place].versionHashModifier = "m"
+      model.entities[place].uniquenessConstraints = [[attribute.name]]
+      return model
+    }
+    for (place, model) in models.enumerated() {
       let name = "\(place + 1)"
       try Data(model.archiveBytes()).write(to: URL(fileURLWithPath: "\(bundle)/\(name).mom"))
       let computed = try #require(try EntityHierarchy(model).versionHashes["A"]?.bytes)
@@ -98,7 +107,7 @@ private struct Versions {
     ])
     try Data(list.binary()).write(to: URL(fileURLWithPath: bundle + "/VersionInfo.plist"))
     let options = StoreOptions(seed: 5, rows: 3)
-    try StoreGenerator(versions.models[0], options: options).write(to: folder.path("1.sqlite"))
+    try StoreGenerator(models[0], options: options).write(to: folder.path("1.sqlite"))
     let given = ["--models", bundle, "--json"]
     let run = try Godwit.run(
       ["migrate", folder.path("1.sqlite"), "--output", folder.path("2.sqlite")] + given)

@@ -15,7 +15,7 @@ extension ExpressionCheck {
       checkNil(value, attribute)
       // Only elements are evaluated: a dictionary's other keys would go without a word.
       if attribute.type == .composite, !attribute.traits.isTransient,
-        found.cases.contains(.unknown), value.calls("godwit.bucket")
+        value.givesBucket
       {
         find(
           .typeMismatch, .error,

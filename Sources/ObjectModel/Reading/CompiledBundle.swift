@@ -25,10 +25,12 @@ enum CompiledBundle {
     let names = Set(models.map { NameKey($0.name) })
     var spare = records.filter { !names.contains($0.key) }
     let unmatched = models.filter { records[NameKey($0.name)] == nil }.count
-    return try models.map { name, path, model in
+    let computed = try models.map { try EntityHierarchy($0.model).versionHashes }
+    return models.indices.map { place in
+      let (name, path, model) = models[place]
       var key = records[NameKey(name)] == nil ? nil : NameKey(name)
       if key == nil {
-        let hashes = try EntityHierarchy(model).versionHashes
+        let hashes = computed[place]
         key =
           spare.keys.sorted { $0.name.precedesInBytes($1.name) }.first {
             spare[$0]?.hashes == hashes
@@ -41,7 +43,10 @@ enum CompiledBundle {
         name: name, model: model,
         isCurrent: models.count == 1
           || currentName.map { NameKey($0) == NameKey(name) || NameKey($0) == key } ?? false,
-        recordedHashes: record?.hashes, recordedChecksum: record?.checksum, path: path)
+        recordedHashes: record?.hashes, recordedChecksum: record?.checksum,
+        isRecordItsOwn: key == NameKey(name)
+          && !models.indices.contains { $0 != place && computed[$0] == record?.hashes }
+          && !records.contains { $0.key != key && $0.value.hashes == record?.hashes }, path: path)
     }
   }
 

@@ -5,8 +5,8 @@ import GodwitKeyedArchive
 ///
 /// Raw means RFC 1951 without the header of zlib. Source: `core-data-sqlite-format.md` §3.
 package enum ModelCache {
-  /// 16 MiB. The largest model cache seen inflates to 0.4 MiB.
-  package static let inflatedByteLimit = 16 << 20
+  /// 64 MiB. The largest model cache seen inflates to 0.4 MiB.
+  package static let inflatedByteLimit = 64 << 20
 
   /// The archive that the bytes of a model cache hold.
   ///

@@ -26,17 +26,23 @@ package struct ModelVersion: Sendable {
   package var bundleName: String? { bundlePath == path ? nil : FilePath(bundlePath).stem }
   /// Of a merger, the versions that it was made of; empty for any other.
   package private(set) var parts: [ModelVersion] = []
+  /// Whether the record is of this version, by its name and since no other version of the bundle has these hashes.
+  package let isRecordItsOwn: Bool
   private let memo = Memo<EntityHierarchy>()
 
-  /// The model's inheritance, computed once, with the recorded version hashes: those are Core Data's own.
+  /// The model's inheritance, computed once, with the recorded version hashes where it is not certain how Core Data
+  /// computes them: those are its own.
   ///
   /// - Throws: ``ModelError``.
   package func hierarchy() throws -> EntityHierarchy {
     try memo.value {
       let computed = try EntityHierarchy(model)
-      // A record of other entities is another version's.
-      guard let recordedHashes, recordedHashes != computed.versionHashes,
-        Set(recordedHashes.keys) == Set(computed.order)
+      // A record that says otherwise of any other entity is another version's.
+      guard isRecordItsOwn, let recordedHashes, recordedHashes != computed.versionHashes,
+        Set(recordedHashes.keys) == Set(computed.order),
+        computed.order.allSatisfy({
+          recordedHashes[$0] == computed.versionHashes[$0] || computed.hasUnsettledHash($0)
+        })
       else { return computed }
       return try EntityHierarchy(model, recordedHashes: recordedHashes)
     }
@@ -46,13 +52,14 @@ package struct ModelVersion: Sendable {
   package init(
     name: String, model: ManagedObjectModel, isCurrent: Bool,
     recordedHashes: [EntityName: VersionHash]? = nil, recordedChecksum: String? = nil,
-    path: String
+    isRecordItsOwn: Bool = true, path: String
   ) {
     self.name = name
     self.model = model
     self.isCurrent = isCurrent
     self.recordedHashes = recordedHashes
     self.recordedChecksum = recordedChecksum
+    self.isRecordItsOwn = isRecordItsOwn
     self.path = path
   }
 

@@ -178,7 +178,7 @@ struct RowQuestions {
         form: .rows(
           source: "\(name) AS a",
           condition: "typeof(a.\(first)) <> 'integer' OR typeof(a.\(second)) <> 'integer'",
-          key: "a." + first))
+          key: "a." + first), reference: "a." + second)
     ]
     let sides = [
       (join.firstColumn, join.entity, join.relationship),
@@ -231,13 +231,14 @@ struct RowQuestions {
         Question(
           kind: .order, entity: join.entity.rawValue, property: join.relationship,
           message: "\(join.name).\(column) is NULL",
-          form: .rows(source: "\(name) AS a", condition: "a.\(place) IS NULL", key: "a." + first)),
+          form: .rows(source: "\(name) AS a", condition: "a.\(place) IS NULL", key: "a." + first),
+          reference: "a." + second),
         Question(
           kind: .type, entity: join.entity.rawValue, property: join.relationship,
           message: "\(join.name).\(column) is not an integer",
           form: .rows(
             source: "\(name) AS a", condition: "typeof(a.\(place)) NOT IN ('integer', 'null')",
-            key: "a." + first)),
+            key: "a." + first), reference: "a." + second),
         groups(
           .order, "\(join.name).\(column) gives two members of one list the same place",
           "\(owner), \(place)", where: "\(place) IS NOT NULL"),

@@ -93,8 +93,8 @@ extension StoreSoundness {
     else { return nil }
     let rows = "SELECT \(key), \(question.reference ?? "NULL") FROM \(source) WHERE \(condition)"
     let connection = changed.store.connection
-    try connection.execute("CREATE TEMP TABLE godwit_earlier (key, reference)")
-    defer { try? connection.execute("DROP TABLE temp.godwit_earlier") }
+    try connection.execute(
+      "DROP TABLE IF EXISTS temp.godwit_earlier; CREATE TEMP TABLE godwit_earlier (key, reference)")
     let insertion = try connection.prepare("INSERT INTO temp.godwit_earlier VALUES (?1, ?2)")
     let known = try earlier.store.connection.prepare(rows)
     while try known.step() {

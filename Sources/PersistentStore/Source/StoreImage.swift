@@ -252,7 +252,8 @@ extension StoreImage {
       let isOld =
         read == start.count && age >= 1 && age <= restarts && number(start, 12) != salts.1
         && number(start, 0) > 0
-      if !isOld { unused += next - offset }
+      // A hole is nothing that could be lost.
+      if !isOld { unused += length }
       offset = next
     }
     return unused

@@ -53,7 +53,7 @@ extension Loss {
     )
   }
 
-  /// Values that the entity mappings which took their objects do not read, where another one of the entity
+  /// Values that the entity mappings which took their objects do not keep, where another one of the entity
   /// does; nil for none.
   ///
   /// - Parameter rows: The objects of the source that have them.
@@ -62,7 +62,7 @@ extension Loss {
     self.init(
       .attribute, entity: entity, property: property, count: rows.count,
       primaryKeys: rows.primaryKeys,
-      message: "\(entity).\(property) is read by no expression of the entity mappings that take "
+      message: "\(entity).\(property) is not kept by the entity mappings that take "
         + "these objects: \(Loss.number(rows.count, "value")) \(rows.count == 1 ? "is" : "are") "
         + "dropped")
   }

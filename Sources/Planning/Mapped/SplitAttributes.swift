@@ -65,7 +65,7 @@ struct SplitAttributes {
         continue
       }
       let kept = makers.map { (index: $0.index, types: $0.types(of: attribute)) }
-      for own in kept {
+      for own in kept where ![attribute.type].areKept(in: own.types) {
         let wider = kept.filter { !$0.types.areKept(in: own.types) }
         guard !wider.isEmpty, !wider.contains(where: { plans[$0.index].takesAll }) else { continue }
         let equal = kept.filter {

@@ -47,7 +47,9 @@ package struct StagedPath: Sendable {
     let own = found.ownVersion(
       unnamed: String(found.hierarchy.versionChecksum.prefix(8)), path: request.store)
     var models = StageModels(
-      stages, own: own, given: request.models + [request.destination].compactMap { $0 })
+      stages, own: own,
+      given: [found.version].compactMap(\.self) + request.models
+        + [request.destination].compactMap(\.self))
     var steps: [Step] = []
     for step in planned {
       switch step {
@@ -151,7 +153,7 @@ private struct StageModels {
   private var known: [String: ModelVersion] = [:]
 
   init(_ stages: StagedMigration, own: ModelVersion, given: [ModelVersion]) {
-    // Of versions with one checksum the store's own comes first.
+    // Of versions with one checksum the store's own comes first, or what it is a part of.
     candidates = [own] + given
     references = stages.stages.flatMap { stage -> [ModelReference] in
       guard case .custom(let stage) = stage else { return [] }

@@ -163,14 +163,12 @@ final class SourceObjects: ObjectAccess {
     if let values {
       return try value(values[place], type: column.type, isExternal: column.isExternal, object)
     }
-    let statement = try entity.row ?? rowStatement(entity)
-    entity.row = statement
+    let statement = try rowStatement(entity)
     try statement.bind(1, object.primaryKey)
     defer { statement.reset() }
     guard try statement.step() else {
       if home == .source { return .null }
-      throw EvaluationProblem.access(
-        "it is not in the destination, as objects that --invalid set-aside takes out are not")
+      throw Self.missing
     }
     var raw = RawValue.null
     statement.read(into: &raw, from: Int32(place), count: 1)
@@ -198,10 +196,17 @@ final class SourceObjects: ObjectAccess {
         named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey))
   }
 
+  private static let missing = EvaluationProblem.access(
+    "it is not in the destination, as objects that --invalid set-aside takes out are not")
+
   private func rowStatement(_ entity: Entity) throws -> Statement {
-    let columns = entity.access.attributes.map { quoted($0.column) }.joined(separator: ", ")
-    return try connection.prepare(
-      "SELECT \(columns) FROM \(quoted(entity.access.table)) WHERE Z_PK = ?1")
+    if let known = entity.row { return known }
+    let columns = entity.access.attributes.map { quoted($0.column) } + ["1"]
+    let statement = try connection.prepare(
+      "SELECT \(columns.joined(separator: ", ")) FROM \(quoted(entity.access.table)) WHERE Z_PK = ?1"
+    )
+    entity.row = statement
+    return statement
   }
 
   private func objects(_ place: Int, of object: ObjectReference, _ entity: Entity) throws
@@ -219,6 +224,13 @@ final class SourceObjects: ObjectAccess {
       guard found.count <= EvaluationLimits.members else {
         throw EvaluationProblem.tooLarge(what: "members", limit: EvaluationLimits.members)
       }
+    }
+    // Nor has an object any that is not there itself.
+    if found.isEmpty, home == .destination {
+      let row = try rowStatement(entity)
+      try row.bind(1, object.primaryKey)
+      defer { row.reset() }
+      guard try row.step() else { throw Self.missing }
     }
     if !relationship.isToMany { return found.first ?? .null }
     return relationship.isOrdered ? .orderedSet(of: found) : .set(of: found)
