@@ -37,18 +37,20 @@ package enum ExternalDataFolder {
     let made = try DurableFile.isFolder(support) ? folder : support
     let new = try PendingFile.freeTemporaryPath(of: made)
     let inner = folder.lastComponent.map { made == folder ? new : new.appending($0) } ?? new
-    try DurableFile.makeFolder(inner)
-    try DurableFile.copyRights(ofFolder: original, orFile: store, to: inner)
-    if made != folder {
-      try DurableFile.copyRights(
-        ofFolder: original?.removingLastComponent(), orFile: store, to: new)
-    }
     do {
+      try DurableFile.makeFolder(inner)
+      try DurableFile.copyRights(ofFolder: original, orFile: store, to: inner)
+      if made != folder {
+        try DurableFile.copyRights(
+          ofFolder: original?.removingLastComponent(), orFile: store, to: new)
+      }
       try DurableFile.rename(new, to: made)
     } catch let error as DurabilityError
-      where error.errno == .directoryNotEmpty || error.errno == .fileExists
+      where error.isNotFound || error.errno == .directoryNotEmpty || error.errno == .fileExists
     {
-      // An application, or the commit of a store that shares the folder, was faster.
+      // An application, or the commit of a store that shares the folder, was faster: it may have had the temporary
+      // name, too. Where that is still there, something else is missing.
+      if error.isNotFound, try DurableFile.exists(new) { throw error }
       try DurableFile.removeTree(new)
       try make(folder, like: original, of: store)
     }

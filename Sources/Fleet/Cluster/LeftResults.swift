@@ -45,9 +45,11 @@ struct LeftResults {
       }
       let known = array.storesByPath
       var migrated: Set<String> = []
-      try ledger.forEachStore(of: array.header.run) { attempt, _ in
-        if attempt.verdict == MigrationResult.Verdict.migrated.rawValue {
-          migrated.insert(attempt.store)
+      if results.contains(where: { $0.end.whole.verdict == .sameModel }) {
+        try ledger.forEachStore(of: array.header.run) { attempt, _ in
+          if attempt.verdict == MigrationResult.Verdict.migrated.rawValue {
+            migrated.insert(attempt.store)
+          }
         }
       }
       for said in results {

@@ -28,7 +28,7 @@ extension PipelineRun {
   ///
   /// - Throws: ``ClusterError/unsafeVolume(folder:reason:)``.
   private func checkVolumes(of stores: some Sequence<FoundStore>) throws {
-    guard let mounts = MountTable.current else { return }
+    guard let mounts = MountTable.current, mounts.hasDanger else { return }
     let folders = Set(stores.map { $0.path.removingLastComponent() })
     for folder in [clusterState] + pipeline.stores.roots
       + folders.sorted(by: { $0.string < $1.string })
@@ -61,7 +61,7 @@ extension PipelineRun {
       known.run == books.run
     {
       // As an application has left it since, which may go on: in this run it is not looked at again.
-      if known.finalIdentity != result.finalIdentity {
+      if known.finalIdentity != result.finalIdentity || books.isForgotten(store.path) {
         (known.finalIdentity, known.ended) = (result.finalIdentity, books.ended)
         try setting.lease.requireCurrent()
         try await books.keep(known)

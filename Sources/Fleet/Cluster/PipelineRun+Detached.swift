@@ -41,13 +41,15 @@ extension PipelineRun {
   /// Whether a store has its result, whatever an application makes of it until a start comes to its end.
   private func hasEnded(_ known: PipelineLedger.Entry, _ books: any StoreBooks) -> Bool {
     known.run == books.run && known.ended == books.ended
+      && !books.isForgotten(FilePath(known.store))
   }
 
   /// What earlier starts of a run that is asked the same have come to with a pending store.
   func tries(
     _ known: PipelineLedger.Entry, _ books: any StoreBooks
   ) -> PipelineLedger.Entry.Tries? {
-    guard let tries = known.tries, tries.run == books.run, tries.ended == books.ended,
+    guard !books.isForgotten(FilePath(known.store)), let tries = known.tries,
+      tries.run == books.run, tries.ended == books.ended,
       tries.request == requestDigest(books.settings)
     else { return nil }
     return tries
@@ -84,7 +86,8 @@ extension PipelineRun {
       let before = flow.attempts[store.path]
       let isEnd = take(outcome, &flow, setting, &summary)
       guard result.verdict == .pending || (outcome.isEarlier && result.isSnapshot) else { continue }
-      let known = books.isForgotten(store.path) ? nil : books.entry(of: store.path)
+      let isNew = books.isForgotten(store.path) && result.verdict == .pending
+      let known = isNew ? nil : books.entry(of: store.path)
       if let known, tries(known, books)?.end != nil || (outcome.isEarlier && hasEnded(known, books))
       {
         continue

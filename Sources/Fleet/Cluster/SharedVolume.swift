@@ -45,6 +45,9 @@ struct MountTable {
     return bytes
   }
 
+  /// Whether any volume is one of which ``SharedVolume/danger`` warns.
+  var hasDanger: Bool { mounts.contains { $0.volume.danger != nil } }
+
   /// The volume of a folder; nil where nothing is known.
   func volume(of folder: FilePath) -> SharedVolume? {
     guard let resolved = folder.withPlatformString({ realpath($0, nil) }) else { return nil }

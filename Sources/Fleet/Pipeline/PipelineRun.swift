@@ -91,9 +91,12 @@ package struct PipelineRun: Sendable {
     // Before anybody is told that this start can be asked. Of a run on a cluster it still holds: its tasks go on,
     // or its next wave is to come.
     let isWorkedOn = try !BundleFolder.permitted(in: clusterState).isEmpty
+    let wasOnCluster =
+      try isWorkedOn || ClusterFollower.read(in: clusterState) != nil
+      || RunProgress.read(in: state)?.cluster != nil
     if !isWorkedOn { try RunProgress.remove(in: state) }
     if try !isWorkedOn
-      && (options.engine == .local
+      && (options.engine == .local || !wasOnCluster
         || PipelineLedger.interruptedRun(state, of: places.owner) == nil)
     {
       try RunControl.remove(in: state)

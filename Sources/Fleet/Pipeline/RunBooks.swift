@@ -160,12 +160,19 @@ struct Books: StoreBooks {
       result, of: facts.store, run: run,
       result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
-    // One that was replaced may be put back.
-    if result.verdict != .migrated || result.backup == nil { entry.ended = ledger.ended }
+    // One that was replaced, or was as it is to be, may be put back: it is looked at once more.
+    let before = ledger.entry(of: facts.store.path)
+    let mayBePutBack =
+      switch result.verdict {
+      case .migrated: result.backup != nil
+      case .sameModel: before?.run != run || before?.verdict != .sameModel
+      default: false
+      }
+    if !mayBePutBack { entry.ended = ledger.ended }
     if result.isFailure {
       entry.mark = facts.mark
       if case .passing = outcome(result, facts) { entry.passes = true }
-      if let earlier = ledger.entry(of: facts.store.path), earlier.run == run {
+      if let earlier = before, earlier.run == run {
         entry.failures = (earlier.failures ?? 1) + 1
       }
     }
