@@ -64,7 +64,7 @@ import Testing
     // 256 MiB of zeros.
     let bomb = try ModelCache.deflate([UInt8](repeating: 0, count: 256 << 20))
     #expect(bomb.count < 1 << 20)
-    #expect(throws: ModelError.modelCache(reason: "it inflates to more than 16777216 bytes")) {
+    #expect(throws: ModelError.modelCache(reason: "it inflates to more than 67108864 bytes")) {
       try ManagedObjectModel(modelCache: bomb)
     }
   }

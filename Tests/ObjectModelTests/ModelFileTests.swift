@@ -108,6 +108,9 @@ private final class Folder {
   ) throws {
     var entity = EntityDescription(name: "E")
     entity.versionHashModifier = "m"
+    entity.properties = [
+      .attribute(AttributeDescription(traits: PropertyTraits(name: "k"), type: .string))
+    ]
     if isUnsettled { entity.uniquenessConstraints = [["k"]] }
     let model = ManagedObjectModel(entities: [entity])
     let hash = try #require(VersionHash(bytes: Array(repeating: 7, count: 32)))

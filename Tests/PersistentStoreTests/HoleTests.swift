@@ -38,7 +38,8 @@ import Testing
     let image = folder.path.appending("image")
     try FileManager.default.createDirectory(
       atPath: image.string, withIntermediateDirectories: true)
-    #expect(try StoreImage(of: files, in: image).unusedLogBytes == Self.size - 32)
+    // Of a hole there is nothing to be told but the frame that may begin with it.
+    #expect(try StoreImage(of: files, in: image).unusedLogBytes == 24 + 4096)
   }
 
   @Test func `of a journal that counts no records is passed over`() throws {
