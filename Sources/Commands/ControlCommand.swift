@@ -76,7 +76,7 @@ struct ControlCommand: ParsableCommand {
         try RunProgress.read(in: state)?.cluster != nil || ClusterStatus(of: places) != nil
       {
         throw CommandError(
-          .usage, "workers",
+          .usage, "usage",
           "The run of \(pipeline.name) is on a cluster, whose tasks have as many workers as the pipeline or "
             + "`run --workers` said when they were submitted. Nothing was changed. Change the key workers and run "
             + "the same command again: what is left is submitted anew.")
