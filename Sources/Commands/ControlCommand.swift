@@ -79,7 +79,7 @@ struct ControlCommand: ParsableCommand {
           .usage, "usage",
           "The run of \(pipeline.name) is on a cluster, whose tasks have as many workers as the pipeline or "
             + "`run --workers` said when they were submitted. Nothing was changed. Change the key workers and run "
-            + "the same command again: what is left is submitted anew.")
+            + "the same command again: what is left is submitted again.")
       }
     case .status:
       let others = try places.isInUse ? nil : PipelineStatus(pipeline, places).cluster
