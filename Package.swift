@@ -185,7 +185,7 @@ let package = Package(
       ], isOnRowPath: false),
     library(
       "Report",
-      [ours("Programs"), ours("Ledger"), ours("ObjectModel"), mustache],
+      [ours("Programs"), ours("Ledger"), ours("ObjectModel"), ours("DurableFiles"), mustache],
       resources: [.embedInCode("Templates/report.mustache")], isOnRowPath: false),
     library(
       "Commands",

@@ -102,17 +102,15 @@ package struct URITable: Sendable {
   }
 
   static func field(_ text: String) -> String {
-    var field = ""
-    for scalar in text.unicodeScalars {
+    text.replacingSigns { scalar in
       switch scalar {
-      case "\t": field += "\\t"
-      case "\n": field += "\\n"
-      case "\r": field += "\\r"
-      case "\\": field += "\\\\"
-      default: field.unicodeScalars.append(scalar)
+      case "\t": "\\t"
+      case "\n": "\\n"
+      case "\r": "\\r"
+      case "\\": "\\\\"
+      default: nil
       }
     }
-    return field
   }
 }
 

@@ -31,7 +31,16 @@ extension StringProtocol {
 
   /// The text with another one in all places that have this sign.
   package func replacing(_ sign: Unicode.Scalar, by other: String) -> String {
-    parts(between: sign).joined(separator: other)
+    replacingSigns { $0 == sign ? other : nil }
+  }
+
+  /// The text with another one for each sign that has one; nil leaves a sign as it is.
+  package func replacingSigns(by other: (Unicode.Scalar) -> String?) -> String {
+    var text = ""
+    for scalar in unicodeScalars {
+      if let other = other(scalar) { text += other } else { text.unicodeScalars.append(scalar) }
+    }
+    return text
   }
 }
 

@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// A run as JUnit XML, which continuous integration shows: a test case for each store that the run
 /// tried, and for each that it found as an earlier one had left it. A store that was not migrated is a
 /// failure, one that failed an error, and one that is pending or quarantined is skipped. What a store lost,
@@ -79,19 +81,17 @@ package struct JUnitReport: Sendable {
   /// As XML has it in attributes and text; characters that it cannot have are written as Swift has them,
   /// `\u{01}`: two names stay two.
   static func escaped(_ text: String) -> String {
-    var escaped = ""
-    for scalar in text.unicodeScalars {
+    text.replacingSigns { scalar in
       switch scalar {
-      case "&": escaped += "&amp;"
-      case "<": escaped += "&lt;"
-      case ">": escaped += "&gt;"
-      case "\"": escaped += "&quot;"
-      case "\n": escaped += "&#10;"
-      case "\t": escaped += "&#9;"
-      case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": escaped += scalar.escaped(asASCII: true)
-      default: escaped.unicodeScalars.append(scalar)
+      case "&": "&amp;"
+      case "<": "&lt;"
+      case ">": "&gt;"
+      case "\"": "&quot;"
+      case "\n": "&#10;"
+      case "\t": "&#9;"
+      case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": scalar.escaped(asASCII: true)
+      default: nil
       }
     }
-    return escaped
   }
 }

@@ -160,6 +160,7 @@ extension StoreSalvage {
       for leaf in leaves { try adopt([leaf], name, isContested: isContested(leaf, name, shapes)) }
       found(name)
     }
+    let lone = left.isEmpty ? [] : Set(shapes.keys.filter(hasLoneLeaf))
     for leaf in left {
       // By the numbers of its entities, and keys all of which the table misses.
       var fitting = shapes.filter { name, shape in
@@ -168,7 +169,7 @@ extension StoreSalvage {
         }
         if table.gaps.isEmpty {
           // A leaf in the place of a root that led to others says nothing of them.
-          return !shape.isOthers && !file.isListedFree(leaf) && hasLoneLeaf(name)
+          return !shape.isOthers && !file.isListedFree(leaf) && lone.contains(name)
             && isOwn(leaf, shape) { key in !table.holds(key) }
         }
         return isOwn(leaf, shape) { key in table.gaps.contains { $0.contains(key) } }

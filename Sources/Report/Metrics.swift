@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitLedger
 
 /// A run's figures in Prometheus's text format, for the textfile collector of its node exporter.
@@ -94,15 +95,13 @@ package enum Metrics {
     }
 
     private static func escaped(_ text: String) -> String {
-      var escaped = ""
-      for scalar in text.unicodeScalars {
+      text.replacingSigns { scalar in
         switch scalar {
-        case "\\", "\"": escaped += "\\\(scalar)"
-        case "\n": escaped += "\\n"
-        default: escaped.unicodeScalars.append(scalar)
+        case "\\", "\"": "\\\(scalar)"
+        case "\n": "\\n"
+        default: nil
         }
       }
-      return escaped
     }
   }
 }

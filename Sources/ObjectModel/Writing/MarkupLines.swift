@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 /// The lines of an XML file as Xcode writes them: four spaces a level, one element a line.
 struct MarkupLines {
   private(set) var text = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>"
@@ -63,19 +65,17 @@ struct MarkupLines {
 
   /// XML 1.0 has no spelling for most control characters; they are left out.
   static func escaped(_ value: String) -> String {
-    var result = String.UnicodeScalarView()
-    for scalar in value.unicodeScalars {
+    value.replacingSigns { scalar in
       switch scalar {
-      case "&": result += "&amp;".unicodeScalars
-      case "<": result += "&lt;".unicodeScalars
-      case ">": result += "&gt;".unicodeScalars
-      case "\"": result += "&quot;".unicodeScalars
+      case "&": "&amp;"
+      case "<": "&lt;"
+      case ">": "&gt;"
+      case "\"": "&quot;"
       // Plain, a parser would make spaces of them.
-      case "\n", "\t", "\r": result += "&#\(scalar.value);".unicodeScalars
-      case _ where scalar.value < 0x20 || scalar.value == 0xFFFE || scalar.value == 0xFFFF: break
-      default: result.append(scalar)
+      case "\n", "\t", "\r": "&#\(scalar.value);"
+      case _ where scalar.value < 0x20 || scalar.value == 0xFFFE || scalar.value == 0xFFFF: ""
+      default: nil
       }
     }
-    return String(result)
   }
 }

@@ -1,3 +1,5 @@
+import GodwitDurableFiles
+
 // The text for Graphviz. Source: https://graphviz.org/doc/info/lang.html and shapes.html (labels of
 // the form `<…>` are tables, and their text is escaped as in XML).
 
@@ -94,20 +96,19 @@ extension EntityDiagram {
 
   /// An empty text is an error in a table; a space is none.
   private static func escaped(_ text: String) -> String {
-    var result = ""
-    for scalar in text.unicodeScalars {
+    let result = text.replacingSigns { scalar in
       switch scalar {
-      case "&": result += "&amp;"
-      case "<": result += "&lt;"
-      case ">": result += "&gt;"
-      case "\"": result += "&quot;"
+      case "&": "&amp;"
+      case "<": "&lt;"
+      case ">": "&gt;"
+      case "\"": "&quot;"
       // Graphviz puts names of its own for some letters behind it.
-      case "\\": result += "&#92;"
+      case "\\": "&#92;"
       case _
       where scalar.value < 0x20 || scalar.value == 0x7F
         || scalar.value >= 0xFFFE && scalar.value <= 0xFFFF:
-        result += " "
-      default: result.unicodeScalars.append(scalar)
+        " "
+      default: nil
       }
     }
     return result.isEmpty ? " " : result

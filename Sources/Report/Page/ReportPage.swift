@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitLedger
 import Mustache
 
@@ -41,18 +42,16 @@ package enum ReportPage {
 /// the `<` after it may be one Character.
 private struct PageText: MustacheContentType {
   func escapeText(_ text: String) -> String {
-    var escaped = ""
-    for scalar in text.unicodeScalars {
+    text.replacingSigns { scalar in
       switch scalar {
-      case "<": escaped += "&lt;"
-      case ">": escaped += "&gt;"
-      case "&": escaped += "&amp;"
-      case "\"": escaped += "&quot;"
-      case "'": escaped += "&#39;"
-      default: escaped.unicodeScalars.append(scalar)
+      case "<": "&lt;"
+      case ">": "&gt;"
+      case "&": "&amp;"
+      case "\"": "&quot;"
+      case "'": "&#39;"
+      default: nil
       }
     }
-    return escaped
   }
 }
 
