@@ -1,4 +1,5 @@
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import Testing
@@ -39,6 +40,25 @@ import Testing
     let store = try fixture.migrate()
     #expect(try store.table("SELECT ZD FROM ZP ORDER BY Z_PK") == [value, "", "-"])
     #expect(fixture.latest?.plan.losses == [])
+  }
+
+  /// A result of SQLite has no more columns than a table may have.
+  @Test func `is computed beside as many columns as a table may have`() throws {
+    let most = LayoutProblem.mostColumns - EntityTable.systemColumns.count
+    let kept = (2..<most).map { attribute("a\($0)", .integer16) }
+    let n = attribute("n")
+    let fixture = try MigrationFixture(
+      from: [EntityDescription(name: "P", properties: [n, attribute("gone")] + kept)],
+      to: [
+        EntityDescription(name: "P", properties: [n, Self.derived("d", "uppercase:(n)")] + kept)
+      ],
+      rows: """
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZA2, ZA\(most - 1))
+        VALUES (1, 1, 1, 'Ä b', 2, 3), (2, 1, 1, NULL, 4, 5), (3, 1, 1, 'c', 6, 7)
+        """)
+    #expect(
+      try fixture.migrate().table("SELECT ZN, ZD, ZA2, ZA\(most - 1) FROM ZP ORDER BY Z_PK")
+        == ["Ä b ÄB 2 3", "- - 4 5", "c C 6 7"])
   }
 
   @Test func `is computed from what the text is in the destination`() throws {

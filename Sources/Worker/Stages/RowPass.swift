@@ -60,12 +60,15 @@ struct RowPass {
       else { return nil }
       rows = SourceRows(columns, raw, scan)
     } else {
-      let statement = try context.source.prepare(columns.sql)
-      try statement.bind(1, keys.lowerBound)
-      try statement.bind(2, keys.upperBound)
+      let statements = try columns.queries.map { query in
+        let statement = try context.source.prepare(query)
+        try statement.bind(1, keys.lowerBound)
+        try statement.bind(2, keys.upperBound)
+        return statement
+      }
       rows =
         copy.needsScratch
-        ? SourceRows(columns, statement, mostRows: 1) : SourceRows(columns, statement)
+        ? SourceRows(columns, statements, mostRows: 1) : SourceRows(columns, statements)
     }
     let writer = try context.writer(.rows, unit)
     let link = try LinkStage(table, context, keys)

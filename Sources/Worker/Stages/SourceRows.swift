@@ -1,3 +1,4 @@
+import GodwitPersistentStore
 import GodwitSQLite
 
 /// What a pass reads of a table's rows: which columns, and where in the row each is wanted.
@@ -16,15 +17,18 @@ struct SourceColumns: Hashable {
   /// Those of the table, in the order of the row.
   var all: [String] { ["Z_PK", "Z_ENT", "Z_OPT"] + names }
 
-  /// The query that gives such rows.
-  var sql: String {
+  /// The query that gives such rows. Of a very wide table several, side by side: a result has no more columns than
+  /// a table may have.
+  var queries: [String] {
     let columns = all.map { "t." + quoted($0) } + expressions
-    return """
-      SELECT \(columns.joined(separator: ", "))
+    return stride(from: 0, to: columns.count, by: LayoutProblem.mostColumns).map { start in
+      """
+      SELECT \(columns[start...].prefix(LayoutProblem.mostColumns).joined(separator: ", "))
         FROM \(quoted(table)) AS t
        WHERE t.Z_PK BETWEEN ?1 AND ?2
        ORDER BY t.Z_PK
       """
+    }
   }
 }
 
@@ -41,7 +45,7 @@ final class SourceRows {
   private var capacity: Int
   private let scan: TreeScan?
   private let raw: RawTable?
-  private let statement: Statement?
+  private let statements: [Statement]
   private var isAtEnd = false
   /// Texts and blobs of a statement's rows.
   private var bytes = RawBuffer(capacity: 16)
@@ -49,7 +53,7 @@ final class SourceRows {
 
   /// Rows by their pages.
   init(_ columns: SourceColumns, _ raw: RawTable, _ scan: TreeScan) {
-    (width, self.scan, self.raw, statement) = (columns.width, scan, raw, nil)
+    (width, self.scan, self.raw, statements) = (columns.width, scan, raw, [])
     (capacity, mostRows) = (256, Int.max)
     values = .allocate(capacity: capacity * width)
     values.initialize(repeating: .null, count: capacity * width)
@@ -57,9 +61,11 @@ final class SourceRows {
 
   /// Rows by SQLite.
   ///
-  /// - Parameter mostRows: Rows of one piece, where not a page's worth.
-  init(_ columns: SourceColumns, _ statement: Statement, mostRows: Int = stepsAtOnce) {
-    (width, scan, raw, self.statement) = (columns.width, nil, nil, statement)
+  /// - Parameters:
+  ///   - statements: Those of ``SourceColumns/queries``.
+  ///   - mostRows: Rows of one piece, where not a page's worth.
+  init(_ columns: SourceColumns, _ statements: [Statement], mostRows: Int = stepsAtOnce) {
+    (width, scan, raw, self.statements) = (columns.width, nil, nil, statements)
     (capacity, self.mostRows) = (mostRows, mostRows)
     values = .allocate(capacity: capacity * width)
     values.initialize(repeating: .null, count: capacity * width)
@@ -96,17 +102,16 @@ final class SourceRows {
 
   private func readSteps() throws -> Bool {
     count = 0
-    guard let statement, !isAtEnd else { return false }
+    guard !isAtEnd else { return false }
     bytes.removeAll()
     var offsets = 0
     while count < mostRows, offsets < 1 << 16 {
-      guard try statement.step() else {
+      let row = row(count)
+      guard try readStep(into: row) else {
         // A step more would begin anew.
         isAtEnd = true
         break
       }
-      let row = row(count)
-      statement.read(into: row, from: 0, count: Int32(width))
       if mostRows > 1 {
         // The next step takes SQLite's memory back. Places first: the buffer moves as it grows.
         for place in 0..<width where row[place].count > 0 {
@@ -124,6 +129,18 @@ final class SourceRows {
         values[place].bytes = UnsafeRawPointer(bytes.base + Int(values[place].bits))
         values[place].bits = 0
       }
+    }
+    return true
+  }
+
+  /// The statements give the same rows, in the same order: nobody writes between their steps.
+  private func readStep(into row: UnsafeMutablePointer<RawValue>) throws -> Bool {
+    var place = 0
+    for statement in statements {
+      guard try statement.step() else { return false }
+      let count = statement.columnCount
+      statement.read(into: row + place, from: 0, count: Int32(count))
+      place += count
     }
     return true
   }
