@@ -23,7 +23,7 @@ package enum StoreError: Error, Sendable, Equatable {
   case impossibleHeader(FilePath, reason: String)
   /// A sound database whose texts are UTF-16. Core Data writes UTF-8 only.
   case utf16(FilePath)
-  /// The header counts more pages than the file has.
+  /// The file lacks pages that its header counts, or is shorter than any database, or ends in a hole.
   case truncated(FilePath, expectedBytes: Int64, foundBytes: Int64)
   /// SQLite cannot make sense of the file.
   case damaged(FilePath, reason: String)
@@ -119,7 +119,7 @@ extension StoreError: CustomStringConvertible {
       "The texts of \(path) are UTF-16, and those of Core Data's stores are UTF-8. Make a copy in UTF-8, "
         + "with `sqlite3 \(path) .dump | sqlite3 COPY`, and give that."
     case .truncated(let path, let expected, let found):
-      "\(path) is truncated: it has \(found) bytes and its header counts \(expected). "
+      "\(path) is truncated: it has \(found) bytes and needs \(expected). "
         + Self.rescue
     case .damaged(let path, let reason):
       "\(path) is damaged: \(reason). \(Self.rescue)"

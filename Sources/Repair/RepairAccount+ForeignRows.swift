@@ -4,11 +4,18 @@ import GodwitSQLite
 
 extension RepairAccount {
   /// What rows of a table that is not the model's have lost, and which may be wrong: it is told as that of
-  /// objects is, by row ids.
+  /// objects is, by row ids. Rows without a key are counted.
   ///
   /// - Parameter refused: Rows that are not kept, which are told elsewhere.
   mutating func addForeignRows(_ table: TableSalvage, refused: KeyRanges) {
     let name = table.name
+    let (lost, doubtful) = (report.lost.count, report.doubtful.count)
+    defer {
+      if !table.namesRows {
+        for place in lost..<report.lost.count { report.lost[place].primaryKeys = nil }
+        for place in doubtful..<report.doubtful.count { report.doubtful[place].primaryKeys = nil }
+      }
+    }
     let evidence = salvage.evidence[NameKey(name)]
     var gone = table.lostKeys
     gone.formUnion(evidence?.lostKeys ?? KeyRanges())

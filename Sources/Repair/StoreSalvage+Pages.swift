@@ -169,8 +169,9 @@ extension StoreSalvage {
         }
         if table.gaps.isEmpty {
           // A leaf in the place of a root that led to others says nothing of them.
-          return !shape.isOthers && !file.isListedFree(leaf) && lone.contains(name)
-            && isOwn(leaf, shape) { key in !table.holds(key) }
+          guard !shape.isOthers, !file.isListedFree(leaf), lone.contains(name) else { return false }
+          let isThere = table.presence()
+          return isOwn(leaf, shape) { key in !isThere(key) }
         }
         return isOwn(leaf, shape) { key in table.gaps.contains { $0.contains(key) } }
       }

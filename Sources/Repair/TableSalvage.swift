@@ -69,6 +69,9 @@ struct TableSalvage {
   /// Whether a row's key is that of its cell.
   var namesRowsByRowID: Bool { keyColumn == nil && kind == .table }
 
+  /// Whether a row can be told by a key. Others have numbers here by which they are counted.
+  var namesRows: Bool { namesRowsByRowID || keyColumn != nil }
+
   /// Whether a row's value in a column could not be read.
   func hasLost(_ column: String, of key: Int64) -> Bool {
     lostValues.contains { $0.value.contains(key) && columns[$0.key].name.isSameName(as: column) }
@@ -270,6 +273,7 @@ extension TableSalvage {
       if try !isThere(key) { repeatedKeys.insert(key) }
       return false
     }
+    if !namesRows { key = file.lastInsertRowID }
     rowCount += 1
     if count > columns.count { surplusKeys.insert(key) }
     if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
@@ -321,10 +325,14 @@ extension TableSalvage {
     if namesRowsByRowID { lostKeys.insert(key) } else { gaps.append(KeyGap(page: root)) }
   }
 
-  /// Whether there is a row of that row id so far, or nobody can tell.
-  func holds(_ key: Int64) -> Bool {
-    let found = try? file.rows("SELECT 1 FROM \(quoted(name)) WHERE rowid = ?1", [.integer(key)])
-    return found.map { !$0.isEmpty } ?? true
+  /// Tells whether there is a row of a row id so far, or nobody can tell.
+  func presence() -> (Int64) -> Bool {
+    let search = try? file.prepare("SELECT 1 FROM \(quoted(name)) WHERE rowid = ?1")
+    return { key in
+      guard let search else { return true }
+      defer { search.reset() }
+      return (try? search.bind(1, key)).flatMap { try? search.step() } ?? true
+    }
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.

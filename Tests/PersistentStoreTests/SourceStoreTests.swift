@@ -222,6 +222,9 @@ import Testing
       try error(Array("SQLite format 3\0".utf8))
         == .truncated(odd, expectedBytes: 512, foundBytes: 16))
     #expect(
+      StoreError.truncated(odd, expectedBytes: 512, foundBytes: 16).description
+        .contains("has 16 bytes and needs 512."), "its header counts nothing")
+    #expect(
       try error(Array(whole.dropLast()))
         == .truncated(
           odd, expectedBytes: Int64(whole.count), foundBytes: Int64(whole.count - 1)))

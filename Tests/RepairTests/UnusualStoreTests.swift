@@ -105,6 +105,25 @@ import Testing
     #expect(try patient.read(query, of: patient.output) == patient.read(query))
   }
 
+  @Test(arguments: ["WITHOUT ROWID", ""])
+  func `has rows of which a text is odd counted, and named where they have row ids`(option: String)
+    throws
+  {
+    let patient = try Patient(rows: 5)
+    try patient.sql(
+      """
+      CREATE TABLE keyed (name TEXT PRIMARY KEY, note TEXT) \(option);
+      INSERT INTO keyed VALUES
+        ('a', CAST(x'ff' AS TEXT)), ('b', 'sound'), ('c', CAST(x'c3' AS TEXT)), ('d', CAST(x'fe' AS TEXT))
+      """)
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty && report.keptForeignRows == 4, "\(report.lost)")
+    let item = try #require(report.doubtful.first { $0.entity == "keyed" && $0.property == "note" })
+    #expect(item.count == 3)
+    #expect(item.primaryKeys == (option.isEmpty ? KeyRanges([1, 3, 4]) : nil))
+    #expect(report.doubtful.count == 1, "\(report.doubtful)")
+  }
+
   @Test func `keeps its many tables`() throws {
     let patient = try Patient(rows: 5)
     for number in 0..<300 {
