@@ -183,8 +183,8 @@ package struct StoreInspection: Codable, Sendable {
     }
     // A damaged cache is a finding elsewhere and no reason to say nothing.
     let own = try source.readableModel().flatMap { try? EntityHierarchy($0) }
-      .map { StoreBinding.fitting($0, to: source) }.flatMap {
-        $0.versionHashes == hashes ? $0 : nil
+      .flatMap {
+        StoreBinding.fitting($0, to: source).own(under: hashes, of: given.map(\.hierarchy))
       }
     guard let first = given.first else {
       if models.versions.isEmpty, own != nil { version = "cached model" }

@@ -39,4 +39,17 @@ extension EntityHierarchy {
     return try EntityHierarchy(
       names.isSuperset(of: order) ? model : model.restricted(to: names), recordedHashes: hashes)
   }
+
+  /// A model cached in a store as the one that wrote it, with the store's hashes; nil where another one did.
+  ///
+  /// A cache does not tell recorded hashes: a given model that has the store's tells, where it is described alike.
+  package func own(
+    under hashes: [EntityName: VersionHash], of given: [EntityHierarchy]
+  ) -> EntityHierarchy? {
+    if versionHashes == hashes { return self }
+    let isOwn = given.contains {
+      $0.versionHashes == hashes && $0.computedHashes == computedHashes
+    }
+    return isOwn ? try? held(under: hashes) : nil
+  }
 }

@@ -163,14 +163,17 @@ struct SourceModelSearch {
         ])
     }
     let hasCache = try store.readableModel() != nil
-    let own =
-      hasCache ? try? store.cachedHierarchy().flatMap({ try match($0, hashes)?.hierarchy }) : nil
     var given: [Found] = []
     for version in models {
       guard var found = try match(version.hierarchy(), hashes) else { continue }
       found.version = version
       given.append(found)
     }
+    let own =
+      hasCache
+      ? try? store.cachedHierarchy().flatMap {
+        try match($0, hashes)?.hierarchy ?? $0.own(under: hashes, of: given.map(\.hierarchy))
+      } : nil
     if let found = choice(among: given, own) { return found }
     if hasCache, var found = try matchCache(hashes) {
       found.own = own

@@ -47,8 +47,11 @@ struct ModelChoice {
     {
       candidates.append(Candidate(try merged.hierarchy(), merged.name, for: store))
     }
-    let cached = Self.cached(store).map { Candidate($0, Self.cachedName, for: store) }
+    var cached = Self.cached(store).map { Candidate($0, Self.cachedName, for: store) }
     let proven = candidates.filter { isProven($0.hierarchy) }
+    if let own = cached?.hierarchy.own(under: hashes, of: proven.map(\.hierarchy)) {
+      cached?.hierarchy = own
+    }
     if let own = cached, isProven(own.hierarchy) {
       // Hashes do not cover everything: what the store's own model wrote must be read as it was.
       let place = UnhashedDifference.closest(to: own.hierarchy, among: proven.map(\.hierarchy))
@@ -145,7 +148,7 @@ struct ModelChoice {
 
   /// A model that the store may have been written under.
   private struct Candidate {
-    let hierarchy: EntityHierarchy
+    var hierarchy: EntityHierarchy
     let whole: EntityHierarchy
     let version: String
     var isCached = false

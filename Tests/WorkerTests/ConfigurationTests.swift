@@ -198,8 +198,10 @@ import Testing
   ///   - source: The hash that is recorded for E of the older version; nil for the computed one.
   ///   - destination: The same for the newer version.
   ///   - isBack: The older version is the destination.
+  ///   - old: How the older version given is described; nil as that of the store.
   private func plan(
-    from source: VersionHash? = nil, to destination: VersionHash? = nil, isBack: Bool = false
+    from source: VersionHash? = nil, to destination: VersionHash? = nil, isBack: Bool = false,
+    describing old: ManagedObjectModel? = nil
   ) throws -> PlanOutcome {
     func version(_ name: String, _ model: ManagedObjectModel, _ hash: VersionHash?) throws
       -> ModelVersion
@@ -209,7 +211,9 @@ import Testing
       return ModelVersion(
         name: name, model: model, isCurrent: false, recordedHashes: hashes, path: name)
     }
-    let versions = [try version("A", old, source), try version("B", new, destination)]
+    let versions = [
+      try version("A", old ?? self.old, source), try version("B", new, destination),
+    ]
     return try Planner().plan(
       MigrationRequest(
         store: fixture.folder.appending("source.sqlite"), models: versions,
@@ -248,8 +252,8 @@ import Testing
     #expect(!plan.notes.contains { $0.contains("VersionInfo.plist") })
   }
 
-  @Test func `is that of a store which has the recorded one`() throws {
-    let recorded = try #require(self.recorded)
+  /// Gives the store the hash that is recorded for E of the older version.
+  private func record(_ recorded: VersionHash) throws -> EntityHierarchy {
     let path = fixture.folder.appending("source.sqlite").string
     let store = try Connection(path: path, mode: .readWrite)
     let hierarchy = try EntityHierarchy(old, recordedHashes: ["E": recorded])
@@ -257,6 +261,31 @@ import Testing
       "UPDATE Z_METADATA SET Z_PLIST = ?1",
       [.blob(try StoreMetadata(store).bytes(migratedTo: hierarchy))])
     try store.close()
+    return hierarchy
+  }
+
+  /// The model cached in the store says by no hash that it is the store's own.
+  @Test(arguments: [true, false])
+  func `is compared with the model cached in the store, whose hashes do not tell`(isSame: Bool)
+    throws
+  {
+    let recorded = try #require(self.recorded)
+    _ = try record(recorded)
+    let given = ManagedObjectModel(
+      entities: [
+        Self.unsettled(entity("E", attribute("k", default: isSame ? nil : .text("new"))))
+      ])
+    guard case .migrate(let plan) = try plan(from: recorded, describing: given) else {
+      Issue.record("no plan")
+      return
+    }
+    #expect(plan.source.versionName == "A")
+    #expect(plan.notes.contains { $0.contains("have different default values") } == !isSame)
+  }
+
+  @Test func `is that of a store which has the recorded one`() throws {
+    let recorded = try #require(self.recorded)
+    let hierarchy = try record(recorded)
     guard case .sameModel = try plan(from: recorded, isBack: true) else {
       Issue.record("its own version is another")
       return
