@@ -322,13 +322,17 @@ struct PlanMaker {
       modelCache: try whole.modelCacheBytes(), of: context.store)
   }
 
-  /// For work that no other run takes up: it tells runs apart, and costs no encoding.
-  private func nameOfWork(_ plan: MigrationPlan) -> String {
+  /// For work that no other run takes up, but for its commit: it tells runs apart, and costs no encoding.
+  private func nameOfWork(_ plan: MigrationPlan) throws -> String {
     var digest = SHA256()
     for text in [
       plan.sourceIdentity.name, plan.sourcePath, plan.destinationPath, plan.source.checksum,
       plan.destination.checksum,
     ] { digest.update(Array(text.utf8) + [0]) }
+    // Hashes do not cover defaults and renaming identifiers; the whole models do.
+    for model in try [found.version?.hierarchy(), whole] {
+      digest.update(try model?.identityBytes() ?? [])
+    }
     return Hexadecimal.text(of: digest.finish())
   }
 

@@ -46,6 +46,42 @@ import Testing
     }
   }
 
+  /// No version hash has them. A run that keeps no checkpoints may be cut off in its commit, too.
+  @Test(arguments: [true, false])
+  func `has another fingerprint for other default values and renaming identifiers`(keeps: Bool)
+    throws
+  {
+    let fixture = try fixture()
+    func fingerprint(
+      _ property: PropertyDescription, from old: PropertyDescription = attribute("old")
+    ) throws -> String {
+      let versions = [("1", old), ("2", property)].map { name, property in
+        ModelVersion(
+          name: name, model: ManagedObjectModel(entities: [entity("A", property)]),
+          isCurrent: name == "2", path: name)
+      }
+      var request = MigrationRequest(
+        store: fixture.folder.appending("source.sqlite"), models: versions,
+        destination: versions[1], output: fixture.folder.appending("destination.sqlite"),
+        snapshotFolder: fixture.folder.appending("snapshot"))
+      request.keepsCheckpoints = keeps
+      guard case .migrate(let plan) = try Planner().plan(request) else { return "no plan" }
+      return plan.fingerprint
+    }
+    func renamed(_ name: String, _ identifier: String) -> PropertyDescription {
+      .attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: name, renamingIdentifier: identifier), type: .string))
+    }
+    let found = try [
+      fingerprint(attribute("new")), fingerprint(attribute("new", default: .text("a"))),
+      fingerprint(attribute("new", default: .text("b"))), fingerprint(renamed("new", "old")),
+      fingerprint(attribute("new"), from: renamed("old", "new")),
+    ]
+    #expect(Set(found).count == found.count && !found.contains("no plan"), "\(found)")
+    #expect(try fingerprint(attribute("new")) == found[0])
+  }
+
   /// A number of an entity mapping, as JSON as good as any: whoever looks it up ends with a trap.
   @Test func `is not followed by a worker where a number is out of range`() throws {
     let fixture = try fixture()
