@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import GodwitCheckpoints
 import GodwitDurableFiles
 import StoreFixtures
@@ -36,16 +37,40 @@ import Testing
     /// - Returns: False where the store is in use: by the one that stands still.
     func finish(_ lease: LeaseToken) throws -> Bool {
       do {
-        switch try fixture.recover([lease]) {
-        case .committed: break
-        case .nothing, .takenBack, .takenBackKeeping:
-          _ = try fixture.swap("R2", [lease]).commit(try fixture.assemble())
+        try `A commit whose process stood still`.takingLeasesAway(below: fixture.scratch.path) {
+          switch try fixture.recover([lease]) {
+          case .committed: break
+          case .nothing, .takenBack, .takenBackKeeping:
+            _ = try fixture.swap("R2", [lease]).commit(try fixture.assemble())
+          }
         }
         return true
       } catch CommitError.storeInUse {
         return false
       }
     }
+  }
+
+  /// Who stands still loses its lease on a file that another one opens: to the kernel after
+  /// `/proc/sys/fs/lease-break-time` seconds, which are 45, and here at once.
+  private static func takingLeasesAway(below folder: FilePath, _ body: () throws -> Void) throws {
+    let links = FilePath("/proc/self/fd")
+    let leased = try DurableFile.names(in: links).compactMap { Int32($0) }.filter { file in
+      let path = try? FileManager.default.destinationOfSymbolicLink(
+        atPath: links.appending("\(file)").string)
+      return path?.hasPrefix(folder.string) == true && fcntl(file, getLease) == Int32(F_WRLCK)
+    }
+    let isDone = Atomic(false)
+    Thread.detachNewThread {
+      while !leased.isEmpty, !isDone.load(ordering: .relaxed) {
+        usleep(10_000)
+        for file in leased where fcntl(file, getLease) != Int32(F_WRLCK) {
+          _ = fcntl(file, setLease, Int32(F_UNLCK))
+        }
+      }
+    }
+    defer { isDone.store(true, ordering: .relaxed) }
+    try body()
   }
 
   @Test(arguments: SwapFixture.Way.allCases, [false, true])
@@ -134,3 +159,7 @@ import Testing
     #expect(files(below: fixture.folder) == fixture.expectedFiles(named: "R2"))
   }
 }
+
+// fcntl(2); glibc declares them for _GNU_SOURCE only.
+private let setLease: Int32 = 1024
+private let getLease: Int32 = 1025
