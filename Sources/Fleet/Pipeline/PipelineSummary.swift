@@ -130,7 +130,7 @@ package struct PipelineStart: Codable, Sendable {
   package var bytes: Int64
   /// Symbolic links that could lead to stores, and that are not followed.
   package var links: Int
-  /// FIFOs, sockets and devices that `stores.include` means, and that are no stores; nil for none.
+  /// FIFOs, sockets and devices that `stores.include` means, and that are not stores; nil for none.
   package var special: Int?
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
   package var unknown: [String]?
