@@ -6,9 +6,9 @@ import SystemPackage
 struct ControlCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "control",
-    abstract: "Pauses a pipeline's run that is going on, or changes its limits.",
+    abstract: "Pauses a pipeline's run, or changes its limits.",
     discussion: """
-      What is asked holds until it is asked otherwise, or until the run ends. A run that is paused \
+      A change holds until the next one, or until the run ends. A run that is paused \
       begins no store, and those under way wait before their next shard.
 
           godwit control PIPELINE pause

@@ -7,7 +7,7 @@ struct PlanCommand: AsyncParsableCommand {
     commandName: "plan",
     abstract: "Shows what `migrate` would do. Changes nothing.",
     discussion: """
-      Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
+      Takes the options of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move. Of a
       chain's later steps it says only what they ask of rows. That a store is in use is a note: it may
       be free when the migration is run.

@@ -61,7 +61,7 @@ def meaning(argument):
     default = argument.get("defaultValue")
     if default and argument["kind"] == "option" and "efault" not in text[0]:
         text.append(f"Default: `{default}`.")
-    if argument.get("isRepeating") and argument["kind"] == "option" and not re.search("more than once|may repeat", text[0]):
+    if argument.get("isRepeating") and argument["kind"] == "option" and not re.search("(?i)more than once|may repeat", text[0]):
         text.append("May be given more than once.")
     return cell(" ".join(filter(None, text)))
 
