@@ -87,7 +87,9 @@ struct BackupsPruneCommand: ParsableCommand {
   var keep: String?
 
   @Option(
-    help: "Removes the oldest while all together are larger, such as 200GiB. Default: likewise.")
+    help:
+      "Removes the oldest while all together are larger, such as 200GiB. Default: what the pipeline says."
+  )
   var max: String?
 
   @Flag(help: "Says what would go, and removes nothing.")

@@ -6,16 +6,16 @@ import SystemPackage
 struct ControlCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "control",
-    abstract: "Pauses a pipeline's run that is going on, or changes its limits.",
+    abstract: "Pauses a pipeline's run, or changes its limits.",
     discussion: """
-      What is asked holds until it is asked otherwise, or until the run ends. A run that is paused \
+      A change holds until the next one, or until the run ends. A run that is paused \
       begins no store, and those under way wait before their next shard.
 
-        godwit control PIPELINE pause
-        godwit control PIPELINE resume
-        godwit control PIPELINE limit io=20MiB/s workers=1 load=4
-        godwit control PIPELINE limit io=none workers=default
-        godwit control PIPELINE status
+          godwit control PIPELINE pause
+          godwit control PIPELINE resume
+          godwit control PIPELINE limit io=20MiB/s workers=1 load=4
+          godwit control PIPELINE limit io=none workers=default
+          godwit control PIPELINE status
 
       Ends with 69 where no run is going on.
       """)
@@ -188,10 +188,10 @@ struct ControlRecord: Encodable {
   var event = "control"
   var pipeline: String
   var isPaused: Bool
-  /// 0 for no limit.
+  /// The limit of bytes read and written a second that was asked for; 0 for none, nil for the pipeline's own.
   var ioBytesPerSecond: Int64?
   var workers: Int?
-  /// 0 for no limit.
+  /// The load average above which nothing begins that was asked for; 0 for none, nil for the pipeline's own.
   var load: Double?
 
   init(pipeline: String, _ control: RunControl) {

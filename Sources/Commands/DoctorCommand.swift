@@ -11,7 +11,7 @@ struct DoctorCommand: AsyncParsableCommand {
     abstract: "Checks limits, file systems, free space, clock and libraries.",
     discussion: """
       Of a pipeline its folders, volumes, state, ledger and programs are checked, too: what its next \
-      run will need. Exits with 78 where something is amiss.
+      run will need. Exits with 78 where something is wrong.
       """)
 
   @Argument(help: "The folder that holds the stores, or a pipeline.", completion: .file())

@@ -25,7 +25,7 @@ struct ModelRecord: Encodable {
     var isAbstract: Bool
     var className: String?
     var renamingIdentifier: String?
-    /// Goes into the version hash.
+    /// A text that goes into the version hash; nil where the model sets none.
     var versionHashModifier: String?
     var versionHash: String?
     var properties: [Property]
@@ -39,15 +39,15 @@ struct ModelRecord: Encodable {
     /// `attribute`, `relationship` or `fetched property`.
     var kind: String
     var type: String?
-    /// Of a composite attribute.
+    /// The elements of a composite attribute; nil for any other property.
     var elements: [Property]?
-    /// What validation asks of a value, as text.
+    /// What validation asks of an attribute's value, as text; nil for any other property.
     var rules: [String]?
-    /// Of a derived attribute.
+    /// The expression of a derived attribute; nil for any other property.
     var derivation: String?
-    /// Whether an attribute allows external storage.
+    /// Whether an attribute allows external storage; nil for any other property.
     var isExternal: Bool?
-    /// The name of the value transformer.
+    /// The name of the value transformer; nil for none.
     var transformer: String?
     var destination: String?
     var inverse: String?
@@ -55,18 +55,18 @@ struct ModelRecord: Encodable {
     var isTransient: Bool
     var isToMany: Bool?
     var isOrdered: Bool?
-    /// The fewest objects, where the model says.
+    /// The fewest objects of a relationship; nil where the model sets no number.
     var minCount: Int?
-    /// The most objects of a to-many, where the model says.
+    /// The most objects of a to-many; nil where the model sets no number.
     var maxCount: Int?
-    /// `noAction`, `nullify`, `cascade` or `deny`.
+    /// `noAction`, `nullify`, `cascade` or `deny`; nil for any other property than a relationship.
     var deleteRule: String?
-    /// Of a fetched property: its entity and predicate.
+    /// The entity and predicate of a fetched property; nil for any other property.
     var request: String?
     var renamingIdentifier: String?
-    /// Goes into the version hash.
+    /// A text that goes into the version hash; nil where the model sets none.
     var versionHashModifier: String?
-    /// A number, or a text; of bytes, their Base64.
+    /// The default value: a number, or a text; of bytes, their Base64; nil for none.
     var `default`: DefaultValue?
 
     init(_ property: PropertyDescription) {

@@ -7,10 +7,10 @@ struct PlanCommand: AsyncParsableCommand {
     commandName: "plan",
     abstract: "Shows what `migrate` would do. Changes nothing.",
     discussion: """
-      Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
-      store that would be. Rows are counted, not read: damage in them shows when they move, and of a
-      chain's later steps only what they ask of rows is said. That a store is in use is a note: when
-      the migration is run it may be no longer.
+      Takes the options of `migrate` and ends with the same verdict and exit code, `migrated` for a
+      store that would be. Rows are counted, not read: damage in them shows when they move. Of a
+      chain's later steps it says only what they ask of rows. That a store is in use is a note: it may
+      be free when the migration is run.
 
       STORE may be a pipeline. Then its stores are counted by version, those that would not be \
       migrated by reason, and what would be lost by entity and property; a few stores are migrated \

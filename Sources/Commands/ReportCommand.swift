@@ -31,7 +31,7 @@ struct ReportCommand: ParsableCommand {
     name: .customLong("run"), help: "The run, as `history` names it. Default: the last one.")
   var runName: String?
 
-  @Option(help: "html, json or junit; --json is the same as json.")
+  @Option(help: "Required: html, json or junit; --json stands for json.")
   var format: Format?
 
   @Option(

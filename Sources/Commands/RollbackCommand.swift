@@ -51,7 +51,7 @@ struct RollbackCommand: AsyncParsableCommand {
 
   func run() async throws {
     let (pipeline, places) = try arguments.read()
-    guard try PipelineHistory.reading(places) != nil else {
+    guard try PipelineHistory.reading(places, warn: { Output.say($0) }) != nil else {
       throw PipelineArguments.noLedger(places)
     }
     let lock = try PipelineHistory.lock(places)

@@ -20,7 +20,7 @@ struct RunSelection: ParsableArguments {
       valueName: "file"), completion: .file())
   var filesFrom: String?
 
-  @Flag(name: .customLong("null"), help: "The paths of --files-from are parted by zero bytes.")
+  @Flag(name: .customLong("null"), help: "The paths of --files-from are separated by zero bytes.")
   var isPartedByZero = false
 
   func validate() throws {

@@ -10,15 +10,18 @@ import SystemPackage
 struct WorkerCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "worker",
-    abstract: "Does one bundle of a manifest, or serves a coordinator through standard input.",
+    abstract: "Does one bundle of a manifest, for a scheduler of any kind.",
     discussion: """
       `godwit run --engine slurm` and `--engine array` write manifests. Any scheduler may do their \
       bundles, in any order, more than once, and on any machine that sees the same files. Exits with 0 \
-      when the bundle is done, and with 75 when it is not and has to be started again.
-      """,
-    shouldDisplay: false)
+      when the bundle is done, with 75 when it has to be started again, and with 78 where the manifest \
+      cannot be used or the machine has another build of the executable. Without --manifest it is a \
+      worker process that `godwit` starts itself.
+      """)
 
-  @Option(help: "A file that says how much the processes of a run may read and write.")
+  @Option(
+    help: ArgumentHelp(
+      "A file that says how much the processes of a run may read and write.", visibility: .hidden))
   var pace: String?
 
   @Option(help: ArgumentHelp("The manifest.jsonl of an array.", valueName: "file"))
@@ -32,10 +35,12 @@ struct WorkerCommand: ParsableCommand {
       "The environment variable that says which, such as JOB_COMPLETION_INDEX.", valueName: "name"))
   var indexFrom: String?
 
-  @Option(help: ArgumentHelp("Looks at a shared folder, for `godwit doctor`.", valueName: "dir"))
+  @Option(
+    help: ArgumentHelp(
+      "Looks at a shared folder, for `godwit doctor`.", valueName: "dir", visibility: .hidden))
   var probe: String?
 
-  @Option(help: ArgumentHelp("A root of stores to look at.", valueName: "dir"))
+  @Option(help: ArgumentHelp("A root of stores to look at.", valueName: "dir", visibility: .hidden))
   var root: [String] = []
 
   func validate() throws {

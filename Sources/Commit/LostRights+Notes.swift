@@ -14,7 +14,7 @@ extension LostRights {
     }
     if let group {
       notes.append(
-        "\(source) belongs to group \(group), of which this user is no member. \(store) belongs to "
+        "\(source) belongs to group \(group), of which this user is not a member. \(store) belongs to "
           + "another group, which has no more rights to it than everybody. Set the group (chgrp) and its "
           + "rights. To keep them, run as a member of the group or as root.")
     }

@@ -56,15 +56,15 @@ package struct MigrationResult: Codable, Sendable {
     package var units: Int
     /// Units whose checkpoints were there already.
     package var reused: Int
-    /// Of all workers together; nil for what the coordinator does.
+    /// Seconds of processor time of all workers together; nil for what the coordinator does.
     package var processorSeconds: Double?
-    /// When each shard was in hand; nil for a stage of one. Of neighbours, only when both were, where
-    /// there are very many.
+    /// When each shard was being worked on; nil for a stage of one. Where there are very many, neighbours
+    /// are put together.
     package var shards: [RunReport.Shard]?
   }
 
   package struct Memory: Codable, Sendable, Equatable {
-    /// Bytes, each the most that one process held.
+    /// The most that the coordinating process held, in bytes.
     package var coordinator: Int64
     package var worker: Int64
   }
@@ -86,11 +86,11 @@ package struct MigrationResult: Codable, Sendable {
     package var bytes: Int64
     /// Free bytes that the migration needs beside the destination.
     package var diskBytes: Int64?
-    /// Only where a plan was asked for.
+    /// The destination's tables, and those that are removed; nil where no plan was asked for.
     package var tables: [Table]?
-    /// Likewise: the files of the mapping models; none where the mapping was inferred.
+    /// The files of the mapping models; nil where no plan was asked for, or the mapping was inferred.
     package var mappingModels: [String]?
-    /// Likewise: the entity mappings of such files, in the order in which they are run.
+    /// The entity mappings of those files, in the order in which they are run; nil likewise.
     package var mappings: [Mapping]?
 
     package struct Mapping: Codable, Sendable, Equatable {
@@ -115,22 +115,21 @@ package struct MigrationResult: Codable, Sendable {
   package private(set) var event = "result"
   package var store: String
   package var verdict: Verdict
-  /// Core Data's error code.
   package var code: Int?
   package var reasons: [Reason]
-  /// The two versions, by name or else by checksum; nil where there was nothing to plan.
+  /// The source's version, by name or else by checksum; nil where there was nothing to plan.
   package var source: String?
   package var destination: String?
   package var output: String?
-  /// The source as it was, kept beside the destination that took its place.
+  /// The path of the source as it was, kept beside the destination that took its place; nil for none.
   package var backup: String?
   /// Objects that break the destination's rules and were left out of it. The rows of the destination
   /// and these are all that the migration made.
   package var setAside: Int64?
-  /// The store in which they are noted.
+  /// The path of the store in which they are noted; nil for none.
   package var rejects: String?
   package var uriTable: URITable?
-  /// Of a quarantined store: how often it failed.
+  /// How often a quarantined store failed; nil for any other.
   package var attempts: Int?
   /// True when work of an earlier run was used.
   package var resumed: Bool?

@@ -38,7 +38,7 @@ package struct RunEvent: Codable, Sendable, Equatable {
   }
 
   package var event: Name
-  /// Seconds since 1970-01-01 UTC.
+  /// When it happened, in seconds since 1970-01-01 UTC.
   package var time: Double?
   package var store: String?
   /// `copy`, `link`, `validate`, `rows` (these three in one), `audit`, `assemble`, `verify`, `soundness`,

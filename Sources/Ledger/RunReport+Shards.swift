@@ -1,8 +1,8 @@
 extension RunReport {
   /// A shard in the hands of a worker: thousandths of a second are enough, since 1970-01-01 UTC.
   package struct Shard: Codable, Sendable, Equatable {
-    /// From 0. Which process it was is not known: each shard is given to the first worker that had
-    /// nothing else in hand.
+    /// The number of the worker, from 0. Which process it was is not known: each shard is given to the first worker that had
+    /// nothing else to do.
     package var worker: Int
     package var start: Double
     package var end: Double

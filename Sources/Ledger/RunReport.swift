@@ -8,7 +8,6 @@ package struct RunReport: Codable, Sendable, Equatable {
 
   package private(set) var event = "report"
   package private(set) var formatVersion = RunReport.formatVersion
-  /// The pipeline's name, and the path of its file.
   package var pipeline: String
   package var pipelineFile: String
   package var run: Run
@@ -36,8 +35,9 @@ package struct RunReport: Codable, Sendable, Equatable {
   package var stages: [Stage]
   /// What each process did when, for a timeline: by ``Span/lane``, then by start.
   package var spans: [Span]
-  /// Places in ``stores``, ``mostExamples`` at most: the slowest first, the largest first.
+  /// The slowest stores, the slowest first: places in ``stores``, from 0, 20 at most.
   package var slowest: [Int]
+  /// The largest stores, the largest first: places in ``stores``, from 0, 20 at most.
   package var largest: [Int]
 
   /// How many stores ``slowest`` and ``largest`` name.
@@ -47,17 +47,17 @@ package struct RunReport: Codable, Sendable, Equatable {
   package struct Run: Codable, Sendable, Equatable {
     /// `run`, or `rollback` for one that put backups back.
     package var kind: String
-    /// Its name: when it first began.
+    /// Its name, which is when it first began, such as `20261121T010203`.
     package var name: String
     package var started: Double
-    /// Nil for one that is under way, or that was killed.
+    /// When its last start ended, in seconds since 1970-01-01 UTC; nil for one that is under way, or that was killed.
     package var ended: Double?
-    /// From the first start to the last end, pauses between starts included.
+    /// How long it took, from the first start to the last end, pauses between starts included.
     package var seconds: Double?
     /// How long its starts were at work, without the time between them: those that ended, and those that were
     /// killed up to their last store. Nil for one that is under way.
     package var workedSeconds: Double?
-    /// Nil for one that is under way, or that was killed.
+    /// The exit code of its last start; nil for one that is under way, or that was killed.
     package var exitCode: Int?
     /// Why the last start ended before it had a result; nil where it had one.
     package var message: String?
@@ -97,12 +97,12 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var quarantined = 0
     package var failed = 0
     package var pending = 0
-    /// Of those migrated, how many were so before the last start.
+    /// How many of those migrated were so before the last start.
     package var earlier = 0
     /// Of a fleet, stores that a rollback has put back, and no run has taken up since; of a rollback, those
     /// that it put back; of a run, 0.
     package var restored = 0
-    /// Of those migrated, how many are snapshots of stores in use, which stay at their version.
+    /// How many of those migrated are snapshots of stores in use, which stay at their version.
     package var snapshots = 0
 
     private enum CodingKeys: String, CodingKey {
@@ -172,7 +172,6 @@ package struct RunReport: Codable, Sendable, Equatable {
     /// `migrated`, `same-model`, `refused`, `needs-mapping`, `quarantined`, `failed`, `pending`; in a
     /// rollback `restored` or `refused`.
     package var verdict: String
-    /// Core Data's error code.
     package var code: Int?
     package var sourceVersion: String?
     package var destinationVersion: String?
@@ -215,66 +214,14 @@ package struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  package struct Reason: Codable, Sendable, Equatable {
-    /// A word such as `damaged` or `in-use`; `note` for what a person should know of a store that ended well.
-    package var reason: String
-    package var entity: String?
-    package var property: String?
-    package var count: Int64?
-    /// Of some of the objects.
-    package var primaryKeys: [Int64]?
-    /// What happened, where, and what to do.
-    package var message: String
-
-    package static let note = "note"
-
-    package init(
-      reason: String, entity: String? = nil, property: String? = nil, count: Int64? = nil,
-      primaryKeys: [Int64]? = nil, message: String
-    ) {
-      self.reason = reason
-      self.entity = entity
-      self.property = property
-      self.count = count
-      self.primaryKeys = primaryKeys
-      self.message = message
-    }
-  }
-
-  /// Rows, values or references without a successor.
-  package struct Loss: Codable, Sendable, Equatable {
-    /// `entity`, `attribute`, `relationship`, `reference`, `left-out`, `order`, `shared-target`, `narrowing`, `table`, `column`,
-    /// `history`, `set-aside`, `defaulted`.
-    package var kind: String
-    package var entity: String?
-    package var property: String?
-    /// Of all stores together, where it is the report's and not a store's.
-    package var count: Int64
-    /// How many stores lost it: 1 where it is a store's.
-    package var stores: Int
-    package var message: String
-
-    package init(
-      kind: String, entity: String? = nil, property: String? = nil, count: Int64, stores: Int = 1,
-      message: String
-    ) {
-      self.kind = kind
-      self.entity = entity
-      self.property = property
-      self.count = count
-      self.stores = stores
-      self.message = message
-    }
-  }
-
   package struct Stage: Codable, Sendable, Equatable {
     /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify`, `commit`, and others.
     package var stage: String
-    /// By the clock; of several stores, their sum.
+    /// How long it took by the clock; of several stores, their sum.
     package var seconds: Double
     package var rows: Int64
     package var bytes: Int64
-    /// When the shards of a store that has several were in hand; nil for any other.
+    /// When each shard of a store that has several was being worked on; nil for any other.
     package var shards: [Shard]?
 
     package init(
@@ -288,38 +235,11 @@ package struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  /// Stores that failed for one reason.
-  package struct Failure: Codable, Sendable, Equatable {
-    package var verdict: String
-    package var reason: String
-    package var code: Int?
-    package var count: Int
-    /// Paths, three at most.
-    package var examples: [String]
-    /// Of the first of them.
-    package var message: String
-    /// What to do about all of them.
-    package var advice: String
-
-    package init(
-      verdict: String, reason: String, code: Int? = nil, count: Int, examples: [String] = [],
-      message: String, advice: String
-    ) {
-      self.verdict = verdict
-      self.reason = reason
-      self.code = code
-      self.count = count
-      self.examples = examples
-      self.message = message
-      self.advice = advice
-    }
-  }
-
   /// A store in the hands of a process.
   package struct Span: Codable, Sendable, Equatable {
-    /// From 0: the process that coordinated the store.
+    /// The process that coordinated the store, from 0.
     package var lane: Int
-    /// A place in ``stores``.
+    /// Which store: its place in ``stores``, from 0.
     package var store: Int
     package var start: Double
     package var end: Double

@@ -126,7 +126,7 @@ public struct Reason: Codable, Sendable, Equatable {
   public var entity: String?
   /// The property of ``entity``; nil where it is the whole entity.
   public var property: String?
-  /// `Z_PK` of the first rows that are the reason, `mostPrimaryKeys` at most; nil where no row is.
+  /// `Z_PK` of the first rows that are the reason, 10 at most; nil where no row is.
   public var primaryKeys: [Int64]?
   /// How many rows are the reason; nil where no row is.
   public var count: Int64?

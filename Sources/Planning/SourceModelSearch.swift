@@ -262,7 +262,7 @@ struct SourceModelSearch {
         Reason(
           reason: "version-hash", entity: name.rawValue,
           message: store.metadata.problems.contains(.oddHash(name))
-            ? "the version hash of \(name) in the store's metadata is no 32 bytes of data. Restore the "
+            ? "the version hash of \(name) in the store's metadata is not 32 bytes of data. Restore the "
               + "store from a copy, or save what can be saved with `godwit repair`"
             : hashes[name] == nil
               ? "\(name) is in version \(version.name) and not in the store"

@@ -45,7 +45,7 @@ package struct RepairReport: Encodable, Sendable {
     package var isCertain = true
     /// Names of files or tables.
     package var names: [String]?
-    /// Without row data.
+    /// What became of it, as a sentence without row data.
     package var message: String
 
     package init(
@@ -83,7 +83,7 @@ package struct RepairReport: Encodable, Sendable {
   /// Rows of tables that are not the model's.
   package var keptForeignRows: Int64 = 0
   package var keptExternalFiles = 0
-  /// What was made anew out of what there is, without loss.
+  /// What was made again from what there is, without loss.
   package var rebuilt: [Item] = []
   package var lost: [Item] = []
   /// What was kept and may be wrong.

@@ -83,4 +83,9 @@ extension DatabaseHeader {
 
   /// The least that SQLite works with. Source: https://sqlite.org/fileformat2.html §1.3.4.
   public var hasPossibleUsableBytes: Bool { usableBytes >= 480 }
+
+  /// Whether pages may be read past SQLite.
+  var isRawReadable: Bool {
+    hasPossiblePageSize && hasPossibleUsableBytes && textEncoding == 1 && reservedBytes <= 32
+  }
 }

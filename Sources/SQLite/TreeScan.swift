@@ -13,25 +13,6 @@
 ///
 /// Source: https://sqlite.org/fileformat2.html §1.6.
 public final class TreeScan {
-  /// The page is for SQLite to read.
-  public struct NotUnderstood: Error {
-    public init() {}
-  }
-
-  public enum Kind: Sendable { case table, index }
-
-  /// A row, with its key, or an entry of an index.
-  public struct Cell: BitwiseCopyable {
-    /// 0 for an entry of an index.
-    public var key: Int64
-    @usableFromInline var start: UnsafeRawPointer
-    @usableFromInline var count: Int
-
-    /// Valid until the next leaf.
-    @inlinable @inline(__always)
-    public var record: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
-  }
-
   /// An interior page on the way to the leaf.
   private struct Level {
     var number: UInt32
@@ -117,13 +98,6 @@ public final class TreeScan {
     for level in levels { level.bytes.deallocate() }
     for bytes in unused { bytes.deallocate() }
     cells.deallocate()
-  }
-}
-
-extension DatabaseHeader {
-  /// Whether pages may be read past SQLite.
-  var isRawReadable: Bool {
-    hasPossiblePageSize && hasPossibleUsableBytes && textEncoding == 1 && reservedBytes <= 32
   }
 }
 

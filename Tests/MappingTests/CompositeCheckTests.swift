@@ -97,7 +97,7 @@ import Testing
     ),
     (
       "attributes: { spot: 'godwit.bucket($source.bucket, \"place\")' }",
-      "error type-mismatch: what a bucket gives may have keys that are no elements of the composite. "
+      "error type-mismatch: what a bucket gives may have keys that are not elements of the composite. "
         + "Set its elements in a policy"
     ),
     (

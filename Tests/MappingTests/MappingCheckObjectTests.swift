@@ -60,22 +60,22 @@ import Testing
     // What a mapping makes is of its destination entity, and of none below.
     (
       "relationships: { cat: 'ASK(\"PetToPet\", $source.pet)' }",
-      "error type-mismatch: Pet is no Cat, which the relationship leads to"
+      "error type-mismatch: Pet is not the relationship's destination, Cat"
     ),
     // Among the pets are dogs, and they become stones.
     (
       "relationships: { pet: 'FUNCTION($manager, "
         + "\"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", \"pet\", $source.pet)' }",
-      "warning type-mismatch: Stone is no Pet, which the relationship leads to"
+      "warning type-mismatch: Stone is not the relationship's destination, Pet"
     ),
     (
       "relationships: { pet: 'TERNARY($source.name == nil, ASK(\"PetToPet\", $source.pet), "
         + "ASK(\"DogToStone\", $source.pet))' }",
-      "warning type-mismatch: Stone is no Pet, which the relationship leads to"
+      "warning type-mismatch: Stone is not the relationship's destination, Pet"
     ),
     (
       "relationships: { pets: '{ASK(\"PetToPet\", $source.pet), ASK(\"DogToStone\", $source.pet)}' }",
-      "warning type-mismatch: Stone is no Pet, which the relationship leads to"
+      "warning type-mismatch: Stone is not the relationship's destination, Pet"
     ),
     // An attribute where objects are needed.
     (

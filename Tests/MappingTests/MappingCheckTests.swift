@@ -99,7 +99,7 @@ import Testing
     ("{ book: $source.amount }", "unknown-property: Trade.book is a relationship"),
     (
       "{ totalCost: 'TERNARY($source.note MATCHES[c] \"a(b\", 1, $source.amount)' }",
-      "bad-predicate: \"a(b\" is no regular expression"
+      "bad-predicate: \"a(b\" is not a regular expression"
     ),
     (
       "{ totalCost: 'FUNCTION($source, \"valueForKey:\", \"a b.c😀\")' }",
@@ -181,7 +181,7 @@ import Testing
     ),
     (
       "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"TradeToTrade\", $source)",
-      "type-mismatch: Trade is no Book, which the relationship leads to"
+      "type-mismatch: Trade is not the relationship's destination, Book"
     ),
     (
       "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBook\", $source)",

@@ -40,11 +40,15 @@ import Testing
       let run = try Godwit.run(folder)
       #expect(run.messages.contains("There is no ledger at \(ledger) any more"), "\(run.messages)")
     }
-    if how != "emptied" {
-      #expect(try folder.godwit(["backups", "list"]).lines.count == list)
-    }
+    let read = how == "emptied" ? nil : try folder.godwit(["backups", "list"])
+    if let read { #expect(read.lines.count == list) }
     let back = try Godwit.run(["rollback", folder.url.path, "--json"])
     #expect(back.status == 0, "\(back.messages)")
+    // Whichever command takes it up first, and no later one.
+    let said = [read, back].map {
+      $0?.messages.contains("There is no ledger at \(ledger) any more")
+    }
+    #expect(said == [read.map { _ in how == "removed" }, how == "emptied"])
     let after = try folder.contentsOfStoresAlone()
     #expect(after == before, "\(back.output)")
   }
@@ -73,7 +77,11 @@ import Testing
       try folder.set("destination: Nope")
       #expect(try Godwit.run(folder).status == 65)
       try folder.set("")
-    default: break
+    default:
+      let status = try folder.godwit(["status"])
+      #expect(
+        status.status == 3 && status.messages.contains("ledger.sqlite is older than the last run"))
+      #expect(try folder.godwit(["status"]).status == 0)
     }
     #expect(try history().suffix(2) == runs[...])
     #expect(try folder.godwit(["backups", "list"]).output == list)

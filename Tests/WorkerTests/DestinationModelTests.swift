@@ -37,7 +37,7 @@ import Testing
   @Test(arguments: [
     (AttributeType.integer16, StoredDefault.integer(40_000), "is outside of Integer 16"),
     (.integer32, .integer(1 << 31), "is outside of Integer 32"),
-    (.uuid, .blob([1, 2]), "is no 16-byte UUID"),
+    (.uuid, .blob([1, 2]), "is not a 16-byte UUID"),
   ])
   func `that its type cannot hold is the model's fault`(
     type: AttributeType, value: StoredDefault, fault: String

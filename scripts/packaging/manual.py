@@ -46,6 +46,9 @@ def escaped(text):
 def paragraphs(text):
     """Paragraphs as lines of mdoc."""
     for number, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
+        if paragraph.startswith("    "):
+            yield from (".Bd -literal -offset indent", *map(escaped, map(str.strip, paragraph.split("\n"))), ".Ed")
+            continue
         if number:
             yield ".Pp"
         # A sentence a line, as mdoc has it.

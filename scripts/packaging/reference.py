@@ -61,7 +61,7 @@ def meaning(argument):
     default = argument.get("defaultValue")
     if default and argument["kind"] == "option" and "efault" not in text[0]:
         text.append(f"Default: `{default}`.")
-    if argument.get("isRepeating") and argument["kind"] == "option" and not re.search("more than once|may repeat", text[0]):
+    if argument.get("isRepeating") and argument["kind"] == "option" and not re.search("(?i)more than once|may repeat", text[0]):
         text.append("May be given more than once.")
     return cell(" ".join(filter(None, text)))
 
@@ -190,7 +190,10 @@ def field_table(name, path, meanings):
         if field == "event":
             continue
         text = re.sub(r"``([^`]*)``", lambda found: "`" + found[1].split("/")[-1] + "`", text)
-        yield f"| `{field}` | {jsonfields.value_kind(kind, name)}{', or none' if is_optional else ''} | {cell(text or meanings.get(f'{name}.{field}') or meanings[field])} |"
+        text = re.sub(r"\b(N|n)il\b", lambda found: "Absent" if found[1] == "N" else "absent", text)
+        value, inner = jsonfields.value_kind(kind, name), jsonfields.part(kind, name)
+        value += f" of {inner}" if inner and value == "list" else f", {inner}" if inner else ""
+        yield f"| `{field}` | {value}{', or none' if is_optional else ''} | {cell(text or meanings.get(f'{name}.{field}') or meanings[field])} |"
 
 
 def json_output(shown):
@@ -199,8 +202,8 @@ def json_output(shown):
                 "## Overview", "",
                 "With `--json` every line of standard output is a JSON object, and `event` says what it is. Commands that",
                 "list (`inspect`, `verify` of stores, `model list`, `history`, `quarantine list`, `doctor`) print a line for",
-                "each; of the others the last line is the result. Fields may be added to and never change meaning; one that has no value is left",
-                "out. Sizes are bytes, durations seconds, times seconds since 1970-01-01 UTC. No text holds row data.",
+                "each; of the others the last line is the result. Fields may be added to and never change meaning; one that has no value is absent.",
+                "Sizes are bytes, durations seconds, times seconds since 1970-01-01 UTC. No text holds row data.",
                 "A command that is stopped by SIGTERM, SIGINT or SIGHUP before it has begun ends with 75 and prints none.",
                 "", "## Lines")
     for event, name, path, use in jsonfields.LINES:

@@ -221,12 +221,12 @@ struct ClusterArray: Sendable {
 
 /// How the work of a run that is on a cluster stands.
 package struct ClusterProgress: Codable, Sendable, Equatable {
-  /// That are not over.
+  /// How many job arrays are not over.
   package var arrays = 0
   package var bundles = 0
   package var finished = 0
   package var running = 0
-  /// Not submitted yet, because of the scheduler's limits.
+  /// How many bundles are not submitted yet, because of the scheduler's limits.
   package var held = 0
   /// Tasks that were submitted again in this start.
   package var resubmitted = 0
@@ -234,7 +234,7 @@ package struct ClusterProgress: Codable, Sendable, Equatable {
   package var neverStarted = 0
   /// Tasks that the scheduler itself started again.
   package var restarted = 0
-  /// Why tasks do not begin that somebody has to help, each reason once.
+  /// Why tasks do not begin that need help, each reason once.
   package var stuck: [String] = []
   /// Why the scheduler does not answer; nil where it does. Nothing new is known of tasks meanwhile.
   package var silent: String?

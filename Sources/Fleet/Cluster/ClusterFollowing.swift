@@ -56,7 +56,7 @@ struct ClusterFollowing {
     }
     for reason in report.stuck where said.insert(reason).inserted {
       say(
-        "Tasks do not begin: \(reason). This does not pass by itself; see `sinfo -R` and "
+        "Tasks do not begin: \(reason). Waiting does not help; see `sinfo -R` and "
           + "`scontrol show job`.")
     }
   }

@@ -7,7 +7,7 @@ package struct ClusterStatus: Codable, Sendable, Equatable {
     package var name: String
     package var bundles: Int
     package var finished: Int
-    /// That have begun and are not finished; an attempt may be at work on them or not.
+    /// How many have begun and are not finished; an attempt may be at work on them or not.
     package var begun: Int
     /// Tasks that have begun, in all: more than bundles where some were started again.
     package var starts: Int

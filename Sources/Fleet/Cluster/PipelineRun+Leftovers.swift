@@ -9,7 +9,7 @@ extension PipelineRun {
     for path in try BundleFolder.foreignFolders(in: clusterState) {
       observe(
         .note(
-          "\(path) is no folder of this run's bundles, and is left alone. Move it elsewhere: only bundles "
+          "\(path) is not a folder of this run's bundles, and is left alone. Move it elsewhere: only bundles "
             + "belong there."))
     }
   }

@@ -28,7 +28,7 @@ package struct BackupPruning: Sendable {
     package var store: String
     package var run: String
     package var bytes: Int64
-    /// Seconds since 1970-01-01 UTC.
+    /// When it was made, in seconds since 1970-01-01 UTC.
     package var made: Double
     /// Whether it was removed, or would be.
     package var pruned: Bool
@@ -44,14 +44,14 @@ package struct BackupPruning: Sendable {
     package private(set) var event = "summary"
     package var pruned = 0
     package var prunedBytes: Int64 = 0
-    /// To go by their age or size, and kept.
+    /// How many were to go by their age or size, and are kept for another reason.
     package var kept = 0
-    /// That somebody else removed, and that are no longer listed.
+    /// How many somebody else had removed: they are no longer listed.
     package var missing = 0
-    /// That are left, those included.
+    /// How many are left, those that are kept included.
     package var left = 0
     package var leftBytes: Int64 = 0
-    /// That look too old by the clock, and stay until later starts have shown it.
+    /// How many look too old by the clock, and stay until later starts have shown it.
     package var waiting = 0
 
     package init() {}

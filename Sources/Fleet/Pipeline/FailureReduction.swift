@@ -24,7 +24,7 @@ package struct FailureReduction: Sendable {
     package var output: String
     package var verdict: String
     package var code: Int?
-    /// Why it fails: texts.
+    /// Why it fails, a sentence each.
     package var reasons: [String]
     package var rowsBefore: Int64
     package var rows: Int64

@@ -4,15 +4,15 @@ import GodwitDurableFiles
 package struct FleetForecast: Codable, Sendable, Equatable {
   package var stores: Int
   package var sampled: Int
-  /// The middle, and the range that is likely.
+  /// How long it will take, in seconds: the middle of the likely range.
   package var seconds: Double
   package var leastSeconds: Double
   package var mostSeconds: Double
-  /// Of the destinations' files.
+  /// The size of the destinations' files, in bytes.
   package var bytes: Int64
-  /// What the volumes hold more when all is done: backups, or the outputs beside the stores.
+  /// How many more bytes the volumes hold when all is done: backups, or the outputs beside the stores.
   package var keptBytes: Int64
-  /// What they hold more at most, while it is done.
+  /// How many more bytes they hold at most, while it is done.
   package var peakBytes: Int64
 
   /// One store that was migrated privately.

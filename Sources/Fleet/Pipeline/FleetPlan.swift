@@ -8,7 +8,7 @@ import GodwitPlanning
 package struct FleetPlan: Codable, Sendable, Equatable {
   /// Stores of one version that go the same way.
   package struct Cohort: Codable, Sendable, Equatable {
-    /// The version found; nil where it is the destination's.
+    /// The version that the stores were found in; nil where it is the destination's.
     package var source: String?
     package var destination: String?
     /// The version checksum of the model found, which tells versions of one name apart; nil where it is
@@ -21,7 +21,7 @@ package struct FleetPlan: Codable, Sendable, Equatable {
     package var path: [String]?
     /// `inferred`, or the files of the mapping models; nil where nothing is to be done.
     package var way: String?
-    /// What was noted about stores, and about how many.
+    /// Note → how many stores it is about.
     package var notes: [String: Int]
   }
 
@@ -30,7 +30,7 @@ package struct FleetPlan: Codable, Sendable, Equatable {
     package var kind: Loss.Kind
     package var entity: String?
     package var property: String?
-    /// Rows, values, references or transactions.
+    /// How many rows, values, references or transactions.
     package var count: Int64
     package var stores: Int
   }
@@ -38,9 +38,9 @@ package struct FleetPlan: Codable, Sendable, Equatable {
   /// What became of the stores that were migrated privately for the forecast.
   package struct Trial: Codable, Sendable, Equatable {
     package var stores: Int
-    /// Those that were not migrated, by reason: the plan itself looks at no row's values.
+    /// Why stores were not migrated: the plan itself looks at no row's values.
     package var reasons: [ReasonGroups.Group] = []
-    /// Of the others: what was set aside, and what got its default.
+    /// What the others lost: rows that were set aside, and values that became the default.
     package var losses: [LossTotal] = []
 
     package init(stores: Int) { self.stores = stores }
@@ -55,11 +55,11 @@ package struct FleetPlan: Codable, Sendable, Equatable {
   /// The stores that would not be migrated.
   package var reasons: [ReasonGroups.Group] = []
   package var losses: [LossTotal] = []
-  /// Nil where nothing would be migrated, or no forecast was asked for.
+  /// What the migration will take; nil where nothing would be migrated, or no forecast was asked for.
   package var forecast: FleetForecast?
-  /// Nil where no store was migrated for a forecast.
+  /// What became of the stores that were migrated privately for the forecast; nil where none was.
   package var trial: Trial?
-  /// What is free on the volume of the stores that has the least.
+  /// Bytes that are free on the volume of the stores that has the least; nil where that is not known.
   package var freeBytes: Int64?
 
   package init(pipeline: String) { self.pipeline = pipeline }

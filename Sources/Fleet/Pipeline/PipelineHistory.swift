@@ -23,6 +23,7 @@ package enum PipelineHistory {
     let left = try LeftResults(of: places)
     do {
       if try isBehind(places, left) {
+        if let words = try lossText(places) { warn(words) }
         if writes, try catchUp(places) { return try asItIs(places) }
         return try copy(places, left)
       }
@@ -91,6 +92,18 @@ package enum PipelineHistory {
     guard try PipelineLedger.knowsRun(places.state) else { return false }
     guard let ledger = try Ledger(readingAt: places.ledger) else { return true }
     return try PipelineLedger.lostRun(places.state, of: ledger) != nil
+  }
+
+  /// What to say of a ledger that is gone, or older than a run that it was told of; nil of any other.
+  private static func lossText(_ places: PipelinePlaces) throws -> String? {
+    guard try PipelineLedger.knowsRun(places.state),
+      try !PipelineLedger.isAheadOfHistory(places.state)
+    else { return nil }
+    let ledger = try Ledger(readingAt: places.ledger)
+    guard try ledger.map({ try PipelineLedger.lostRun(places.state, of: $0) != nil }) ?? true else {
+      return nil
+    }
+    return RunHistory.lossText(of: places.ledger, isGone: ledger == nil)
   }
 
   /// Opens the ledger for the holder of the state folder's lock, narrowed to the pipeline's own runs; nil

@@ -20,7 +20,7 @@ package struct PipelineStatus: Codable, Sendable {
   package var pipeline: String
   package var state: State
   package var run: RunReport.Run?
-  /// Of that run, as far as it has come: some of the stores, where it was over some.
+  /// Stores of that run by verdict, as far as it has come; nil where none is known.
   package var runCounts: RunReport.Counts?
   /// Every store of the pipeline, each as the last start that came to it left it.
   package var counts = RunReport.Counts()
@@ -34,11 +34,10 @@ package struct PipelineStatus: Codable, Sendable {
   package var rolledBack = 0
   /// Stores whose rollback was cut off: the next rollback or run brings it to its end. Nil while one works.
   package var underWay: [String]?
-  /// Backups of all runs that the ledger lists, and their bytes; see `backups list` for those that somebody
-  /// removed.
+  /// How many backups the ledger lists, of all runs; see `backups list` for those that somebody removed.
   package var backups = 0
   package var backupBytes: Int64 = 0
-  /// What is on a cluster; nil where nothing is.
+  /// How far the tasks on a cluster are; nil where there are none.
   package var cluster: ClusterStatus?
   /// Why the scheduler does not answer the run that goes on; nil where it does, or none goes on.
   package var schedulerSilent: String?

@@ -13,14 +13,14 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   package var sameModel = 0
   package var refused = 0
   package var needsMapping = 0
-  /// Not tried, see `godwit quarantine`.
+  /// How many stores are quarantined and were not tried, see `godwit quarantine`.
   package var quarantined = 0
   package var failed = 0
-  /// Not done yet, or not done because of something that passes: run again.
+  /// How many stores are not done yet, or not because of something that passes: run again.
   package var pending = 0
-  /// Of those migrated, how many were so before this start.
+  /// How many of those migrated were so before this start.
   package var earlier: Int?
-  /// Of those migrated, how many are snapshots of stores in use, which stay at their version; nil for none.
+  /// How many of those migrated are snapshots of stores in use, which stay at their version; nil for none.
   package var snapshots: Int?
   package var seconds: Double?
   /// When this start ended, as the ledger is told, in seconds since 1970-01-01 UTC. Not part of the line.
@@ -31,7 +31,7 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   package var detached: Bool?
   /// Tasks that got lost on the cluster and were submitted again; nil for a run on this machine.
   package var resubmitted: Int?
-  /// Of those, how many had never begun.
+  /// How many of the resubmitted tasks had never begun.
   package var neverStarted: Int?
   /// Tasks that the scheduler itself started again.
   package var restarted: Int?
@@ -42,9 +42,9 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   /// Why the run ended before its last store: `window` or `failure-budget`. Nil for a run that was
   /// stopped by a signal, too.
   package var stopped: String?
-  /// Likewise, as a sentence.
+  /// Why the run ended before its last store, as a sentence; nil where ``stopped`` is nil.
   package var message: String?
-  /// The canary wave in which the run ended, from 1, and how many there are.
+  /// The canary wave in which the run ended, from 1; nil without waves.
   package var wave: Int?
   package var waves: Int?
   /// The stores that did not end well, by reason.
@@ -113,7 +113,7 @@ package enum PipelineEvent: Sendable {
 /// A line of `godwit run --json` where a canary wave begins.
 package struct WaveStart: Codable, Sendable, Equatable {
   package private(set) var event = "wave"
-  /// From 1.
+  /// The number of the wave, from 1.
   package var wave: Int
   package var waves: Int
   package var stores: Int
@@ -126,11 +126,11 @@ package struct PipelineStart: Codable, Sendable {
   package var run: String?
   package var resumed: Bool?
   package var stores: Int
-  /// Of the stores' files.
+  /// The size of the stores, each with its WAL, in bytes.
   package var bytes: Int64
   /// Symbolic links that could lead to stores, and that are not followed.
   package var links: Int
-  /// FIFOs, sockets and devices that `stores.include` means, and that are no stores; nil for none.
+  /// FIFOs, sockets and devices that `stores.include` means, and that are not stores; nil for none.
   package var special: Int?
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
   package var unknown: [String]?

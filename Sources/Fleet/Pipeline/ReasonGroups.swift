@@ -6,9 +6,9 @@ package struct ReasonGroups: Codable, Sendable, Equatable {
     package var reason: String
     package var verdict: MigrationResult.Verdict
     package var count: Int
-    /// Paths of the first ones.
+    /// Paths of some of the stores, three at most.
     package var examples: [String]
-    /// Of the first one.
+    /// What happened to the first of them, and what to do.
     package var message: String
     /// What to do about it.
     package var advice: String?

@@ -186,7 +186,7 @@ extension StoreFiles {
   func handCopy(to store: StoreFiles) -> String {
     var copies: [String] = []
     if (try? Self.isDatabase(self.store)) == false {
-      return "\(self.store) is no database any more."
+      return "\(self.store) is not a database any more."
     }
     for (from, to) in [(self.store, store.store), (wal, store.wal), (journal, store.journal)]
     where FilePresence(of: from) == .there {

@@ -50,7 +50,7 @@ package struct RunProgress: Codable, Sendable, Equatable {
   package var pipeline: String
   /// The run's name. Nil while it is starting.
   package var run: String?
-  /// Seconds since 1970-01-01 UTC.
+  /// When this was written, in seconds since 1970-01-01 UTC.
   package var time: Double
   /// The run's process number. Nil while it is starting.
   package var process: Int32?
@@ -63,13 +63,13 @@ package struct RunProgress: Codable, Sendable, Equatable {
   package var wave: Int?
   package var waves: Int?
   package var isPaused: Bool
-  /// Nil where others work on the stores.
+  /// How many worker processes it has at most; nil where the tasks of a cluster work on the stores.
   package var workers: Int?
   package var ioBytesPerSecond: Int64?
   package var load: Double?
-  /// Why nothing begins although something could: `paused` or `load`.
+  /// Why nothing begins although something could: `paused` or `load`; nil where nothing holds it.
   package var held: String?
-  /// Nil for a run on this machine.
+  /// What its tasks on a cluster do; nil for a run on this machine.
   package var cluster: ClusterProgress?
 
   private static func path(_ state: FilePath) -> FilePath { state.appending("progress.json") }

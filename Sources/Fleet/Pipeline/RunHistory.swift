@@ -98,21 +98,19 @@ final class RunHistory: Sendable {
   /// A history begins, or goes on from an older copy, although there was more of it: what the state folder has
   /// is added.
   func noteLoss() {
-    let (loss, runs): (String, String)
-    if ledger.hasBegunFile {
-      (loss, runs) = (
-        "There is no ledger at \(path) any more. A new history begins,", "earlier runs"
-      )
-    } else if !isNew {
-      (loss, runs) = ("\(path) is older than the last run. It goes on,", "runs in between")
-    } else {
-      return
-    }
-    state.withLock {
-      $0.notes.append(
-        "\(loss) with what the state folder has of the last run. Backups of \(runs) lie beside their stores, "
-          + "and `godwit rollback` does not know of them.")
-    }
+    let isGone = ledger.hasBegunFile
+    guard isGone || !isNew else { return }
+    state.withLock { $0.notes.append(Self.lossText(of: path, isGone: isGone)) }
+  }
+
+  static func lossText(of path: FilePath, isGone: Bool) -> String {
+    let (loss, runs) =
+      isGone
+      ? ("There is no ledger at \(path) any more. A new history begins,", "earlier runs")
+      : ("\(path) is older than the last run. It goes on,", "runs in between")
+    return
+      "\(loss) with what the state folder has of the last run. Backups of \(runs) lie beside their stores, "
+      + "and `godwit rollback` does not know of them."
   }
 
   /// What the ledger has been told of the run; nil before its end.

@@ -19,7 +19,7 @@ extension ExpressionCheck {
       {
         find(
           .typeMismatch, .error,
-          "what a bucket gives may have keys that are no elements of the composite. Set its elements in "
+          "what a bucket gives may have keys that are not elements of the composite. Set its elements in "
             + "a policy")
       }
     case .relationship(let relationship):
@@ -137,10 +137,10 @@ extension ExpressionCheck {
       guard !destination.isKind(entity, of: wanted), !destination.isKind(wanted, of: entity) else {
         return
       }
-      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
+      find(.typeMismatch, .error, "\(entity) is not the relationship's destination, \(wanted)")
     case .made(let entity):
       guard !destination.isKind(entity, of: wanted) else { return }
-      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
+      find(.typeMismatch, .error, "\(entity) is not the relationship's destination, \(wanted)")
     case .value, .helper:
       find(.typeMismatch, .error, "a relationship takes objects, and this is a value")
     case .someDestinationObjects, .null, .unknown, .collection, .either: break

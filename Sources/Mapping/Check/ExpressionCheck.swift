@@ -264,7 +264,7 @@ extension ExpressionCheck {
       if case .constant(.string(let pattern)) = comparison.right, comparison.operator == .matches,
         !TextMatching().isPattern(pattern, comparison.options)
       {
-        find(.badPredicate, .error, "\"\(pattern)\" is no regular expression")
+        find(.badPredicate, .error, "\"\(pattern)\" is not a regular expression")
       }
       let first = findings.count
       let sides = [type(of: comparison.left), type(of: comparison.right)]

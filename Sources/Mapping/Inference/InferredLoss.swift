@@ -3,7 +3,7 @@ import GodwitObjectModel
 /// Something of the source model that has no place in the destination: a store that has objects, values,
 /// references or places in an order of it loses them.
 package struct InferredLoss: Sendable, Hashable, Codable {
-  /// Of the source model.
+  /// The entity of the source model.
   package let entity: EntityName
   /// The attribute, for an element of a composite one with the path to it, or the relationship; nil for
   /// the entity.

@@ -42,7 +42,7 @@ package struct Refusal: Sendable, Hashable, Codable {
 
   /// The rule that forbids it.
   package var reason: Reason
-  /// Of the destination model; of the source model for a duplicate identifier there.
+  /// The entity of the destination model; of the source model for a duplicate identifier there.
   package var entity: EntityName
   /// None for a refusal that concerns the whole entity, several for a uniqueness constraint.
   package var properties: [String]
@@ -122,7 +122,7 @@ package struct InferenceNote: Sendable, Hashable, Codable {
 
   /// What the note is about.
   package var kind: Kind
-  /// Of the destination model.
+  /// The entity of the destination model.
   package var entity: EntityName
   /// The property of ``entity``; nil for a note about the entity.
   package var property: String?

@@ -270,7 +270,7 @@ extension XcodeMappingFile {
   ) throws(MappingError) -> [UInt8]? {
     guard let raw = raw(name, of: object), !raw.isEmpty else { return nil }
     guard let data = Data(base64Encoded: raw, options: .ignoreUnknownCharacters) else {
-      throw .unreadable(file: file, reason: "\(name) is no base64")
+      throw .unreadable(file: file, reason: "\(name) is not Base64")
     }
     return data.isEmpty ? nil : Array(data)
   }

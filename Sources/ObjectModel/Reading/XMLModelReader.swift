@@ -135,7 +135,7 @@ struct XMLModelReader {
       guard let text = element[key]?.nonEmpty else { return nil }
       guard let number = Int(text), Int32(exactly: number) != nil else {
         throw ModelError.unreadable(
-          path: path, reason: "\(key) of \(entity).\(traits.name) is no number of 32 bits")
+          path: path, reason: "\(key) of \(entity).\(traits.name) is not a number of 32 bits")
       }
       return number
     }

@@ -213,7 +213,7 @@ extension RowRules.Rule {
     case (.storageClass, _), (.value, .none):
       (.type, "has a storage class that \(type.map(\.xmlName) ?? "a key") never has")
     case (.value, .range): (.type, "is outside of \(type.map(\.xmlName) ?? "its type")")
-    case (.value, .uuid): (.type, "is no 16-byte UUID")
+    case (.value, .uuid): (.type, "is not a 16-byte UUID")
     case (.value, .external): (.external, "has no valid external storage marker")
     }
   }

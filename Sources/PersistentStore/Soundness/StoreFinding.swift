@@ -43,11 +43,11 @@ public struct StoreFinding: Codable, Sendable, Equatable {
   public var kind: Kind
   public var entity: String?
   public var property: String?
-  /// Without row data.
+  /// What is wrong, as a sentence without row data.
   public var message: String
   /// Rows, pairs or values concerned.
   public var count: Int64
-  /// `Z_PK` of some of the rows, ``mostExamples`` at most; first keys for pairs of a join table.
+  /// `Z_PK` of some of the rows, 10 at most; first keys for pairs of a join table.
   public var examples: [Int64]
   /// Core Data's validation error, where it is one.
   public var code: Int?

@@ -247,14 +247,14 @@ extension StoreMetadata.Problem: CustomStringConvertible {
     case .unreadableTable(let reason): "Z_METADATA cannot be read: \(reason)"
     case .noRow: "Z_METADATA has no row"
     case .severalRows(let count): "Z_METADATA has \(count) rows"
-    case .oddUUID: "Z_UUID is no UUID in capitals"
+    case .oddUUID: "Z_UUID is not a UUID in capitals"
     case .missingPlist: "Z_PLIST is NULL or no data"
     case .notBinaryPlist: "Z_PLIST is not a binary property list"
     case .unreadablePlist(let reason): "Z_METADATA.Z_PLIST cannot be read: \(reason)"
     case .plistNotADictionary: "Z_PLIST is not a dictionary"
     case .wrongType(let key): "\(key.rawValue) is missing or of a wrong type"
     case .unexpectedValue(let key): "\(key.rawValue) has an unexpected value"
-    case .oddHash(let name): "the version hash of \(name) is no 32 bytes of data"
+    case .oddHash(let name): "the version hash of \(name) is not 32 bytes of data"
     case .digestMismatch(let key): "\(key.rawValue) does not follow from the version hashes"
     }
   }

@@ -85,14 +85,14 @@ package struct Loss: Codable, Sendable, Hashable {
   }
 
   package var kind: Kind
-  /// Of the source model; the table for ``Kind/table`` and ``Kind/column``; nil for history.
+  /// The entity of the source model; the table for ``Kind/table`` and ``Kind/column``; nil for history.
   package var entity: String?
   package var property: String?
   /// Rows, values, references or transactions that are lost.
   package var count: Int64
-  /// `Z_PK` of some of the rows, ``Reason/mostPrimaryKeys`` at most.
+  /// `Z_PK` of some of the rows, 10 at most.
   package var primaryKeys: [Int64]
-  /// Without row data.
+  /// What is lost, as a sentence without row data.
   package var message: String
 
   package init(

@@ -22,7 +22,8 @@ extension StageObject {
     guard let value = Value(stageValue: found) else {
       throw StagedMigrationError.invalidValue(
         entity: entity.rawValue, property: key, code: 1550,
-        message: "the value is no \(Value.self) (Z_PK \(primaryKey)). Ask for its own type.")
+        message:
+          "the value is not of type \(Value.self) (Z_PK \(primaryKey)). Ask for its own type.")
     }
     return value
   }

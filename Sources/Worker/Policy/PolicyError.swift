@@ -28,7 +28,7 @@ extension PolicyError: CustomStringConvertible {
     case .unknownKey(let entity, let key, let name):
       "\(entity) with Z_PK \(key) has no key \(name). Check the spelling"
     case .wrongType(let entity, let key, let name, let wanted):
-      "\(Self.named(entity, key)): the value of \(name) is no \(wanted). Ask for its own type"
+      "\(Self.named(entity, key)): the value of \(name) is not of type \(wanted). Ask for its own type"
     case .unacceptable(let entity, let key, let name, let reason):
       "\(Self.named(entity, key)): \(name) cannot be set: \(reason)"
     case .unknownValue(let type):

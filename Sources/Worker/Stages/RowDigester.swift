@@ -97,7 +97,7 @@ final class RowDigester {
       summary.findings.append(
         StoreFinding(
           kind: .rows, entity: table.root.rawValue,
-          message: "\(table.name) has rows whose Z_ENT is no concrete entity of this table",
+          message: "\(table.name) has rows whose Z_ENT is not a concrete entity of this table",
           count: Int64(unknownEntityRows.count), examples: unknownKeys))
     }
     return summary
