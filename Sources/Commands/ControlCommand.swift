@@ -126,7 +126,7 @@ struct ControlCommand: ParsableCommand {
       control.ioBytesPerSecond = rate.bytes
     case "workers":
       if value == "default" { return control.workers = nil }
-      guard let count = Int(value), (1...256).contains(count) else {
+      guard let count = Int(value), RunControl.workerCounts.contains(count) else {
         throw ValidationError("workers is a number from 1 to 256.")
       }
       control.workers = count

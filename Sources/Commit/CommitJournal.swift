@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitPlanning
 import SystemPackage
 
 /// What a commit is about to do and how far it has come: `journal.json` in the run directory.
@@ -204,7 +205,8 @@ extension CommitJournal {
   /// 256 MiB. A million names of external data have 40 MB.
   private static let byteLimit = 256 << 20
 
-  /// The journal of a run, or nil when no commit was begun. What it names is not checked.
+  /// The journal of a run, or nil when no commit was begun. What it names is not checked, but a name is the one
+  /// that was written: a wrong one, or a wrong key, would leave a backup behind, or a log out.
   package static func read(in run: RunDirectory) throws -> CommitJournal? {
     let path = path(in: run)
     guard
@@ -212,13 +214,12 @@ extension CommitJournal {
     else { return nil }
     struct Version: Codable { var formatVersion: Int }
     do {
-      let data = Data(bytes)
-      let version = try JSONDecoder().decode(Version.self, from: data)
+      let version = try SealedJSON.value(Version.self, ofSealedOrPlain: bytes)
       guard version.formatVersion == formatVersion else {
         throw CommitError.unreadableJournal(path: path)
       }
-      return try JSONDecoder().decode(CommitJournal.self, from: data)
-    } catch is DecodingError {
+      return try SealedJSON.value(ofSealedOrPlain: bytes)
+    } catch let error where error is DecodingError || error is SealedJSONError {
       throw CommitError.unreadableJournal(path: path)
     }
   }
@@ -229,9 +230,7 @@ extension CommitJournal {
   ///   journal: it sees this one, or none is written.
   /// - Throws: ``CommitError/leaseLost(store:)``.
   func write(in run: RunDirectory, _ leases: [LeaseToken]) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    let bytes = [UInt8](try encoder.encode(self))
+    let bytes = try SealedJSON.bytes(of: self)
     do {
       try DurableFile.write(bytes, to: CommitJournal.path(in: run)) {
         try leases.requireCurrent(store: storePath)

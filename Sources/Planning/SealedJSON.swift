@@ -25,10 +25,23 @@ package enum SealedJSON {
   ) throws -> Value {
     let count = mark.count + 64 + end.count
     guard bytes.count > count else { throw SealedJSONError.altered }
-    let json = bytes.dropLast(count) + [UInt8(ascii: "}")]
-    guard bytes.suffix(count).elementsEqual(tail(of: Array(json))) else {
+    let json = Array(bytes.dropLast(count)) + [UInt8(ascii: "}")]
+    guard bytes.suffix(count).elementsEqual(tail(of: json)) else {
       throw SealedJSONError.altered
     }
+    return try decoded(json)
+  }
+
+  /// - Parameter bytes: Of ``bytes(of:)``, or JSON without a digest, as earlier versions wrote it.
+  /// - Throws: As ``value(_:of:)``.
+  package static func value<Value: Decodable>(
+    _: Value.Type = Value.self, ofSealedOrPlain bytes: [UInt8]
+  ) throws -> Value {
+    bytes.suffix(mark.count + 64 + end.count).starts(with: mark)
+      ? try value(of: bytes) : try decoded(bytes)
+  }
+
+  private static func decoded<Value: Decodable>(_ json: [UInt8]) throws -> Value {
     let decoder = JSONDecoder()
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(
       positiveInfinity: infinite, negativeInfinity: negative, nan: none)

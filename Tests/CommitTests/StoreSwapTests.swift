@@ -384,6 +384,24 @@ import Testing
     }
   }
 
+  @Test func `believes a journal only as it was written, or as one without a digest was`() throws {
+    let fixture = try SwapFixture(.walled)
+    let journal = try fixture.swap.commit(try fixture.assemble())
+    let path = URL(fileURLWithPath: fixture.run.journal.string)
+    let bytes = try Data(contentsOf: path)
+    let digestBytes = #","digest":"""#.utf8.count + 64
+    for place in bytes.indices.dropLast(digestBytes + 1) {
+      var damaged = bytes
+      damaged[place] ^= 1
+      try damaged.write(to: path)
+      #expect(throws: CommitError.unreadableJournal(path: fixture.run.journal)) {
+        try CommitJournal.read(in: fixture.run)
+      }
+    }
+    try (bytes.dropLast(digestBytes + 1) + Data("}".utf8)).write(to: path)
+    #expect(try CommitJournal.read(in: fixture.run) == journal)
+  }
+
   @Test func `deletes no backup of a store that was taken away`() throws {
     let fixture = try SwapFixture(.settled)
     let assembled = try fixture.assemble()

@@ -153,6 +153,33 @@ import Testing
     #expect(third.entry(of: "/a") != nil && third.entry(of: "/c") != nil)
   }
 
+  @Test func `says how many lines a disk has changed, whether they are JSON or not`() async throws {
+    let scratch = try Scratch()
+    let first = try open(scratch, now: 1)
+    for name in ["/a", "/b", "/c"] {
+      try await first.record(entry(FilePath(name), run: first.run, backup: "\(name).backup"))
+    }
+    first.close()
+    let path = scratch.path.appending("ledger.jsonl")
+    let whole = try String(contentsOfFile: path.string, encoding: .utf8)
+    for (lines, places) in [(0, [""]), (1, ["backup\":\"/a"]), (2, ["{", "verdict"])] {
+      var text = whole
+      for (place, found) in zip(places, whole.split(separator: "\n")) where !place.isEmpty {
+        // Another letter of a key that may be missing, or of what makes it JSON.
+        text = text.replacing(found, with: found.replacing(place, with: "z" + place.dropFirst()))
+      }
+      try text.write(toFile: path.string, atomically: false, encoding: .utf8)
+      let owner = RunOwner(pipeline: "/p/pipeline.yaml", file: "/p/pipeline.yaml")
+      let history = try RunHistory(
+        at: scratch.path.appending("ledger.sqlite"), of: owner, now: 2, quarantineLimit: 3)
+      let ledger = try PipelineLedger(
+        folder: scratch.path, now: 2, owner: owner, history: history)
+      #expect(["/a", "/b", "/c"].count { ledger.entry(of: FilePath($0)) != nil } == 3 - lines)
+      let notes = history.takeNotes().filter { $0.contains("damaged") }
+      #expect(notes.map { $0.prefix(1) } == (lines == 0 ? [] : ["\(lines)"]))
+    }
+  }
+
   private func detail(_ note: String) -> PipelineLedger.Detail? {
     var result = MigrationResult(store: "/a", verdict: .migrated, ending: .done, notes: [note])
     result.counts = ["Order": 3, "Ordér": 4]

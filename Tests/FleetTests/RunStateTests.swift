@@ -17,6 +17,17 @@ import Testing
     PipelinePlaces(try pipeline(file, in: scratch))
   }
 
+  @Test(arguments: [
+    (#"{"isPaused":true,"workers":256}"#, true), (#"{"isPaused":true,"workers":0}"#, false),
+    (#"{"isPaused":true,"workers":9223372036854775807}"#, false),
+    (#"{"isPaused":true,"ioBytesPerSecond":-1}"#, false), (#"{"isPaused":true,"load":-1}"#, false),
+  ])
+  func `has what an operator may ask for, and nothing else`(text: String, isAsked: Bool) throws {
+    let scratch = try Scratch()
+    try DurableFile.write(Array(text.utf8), to: scratch.path.appending("control.json"))
+    #expect(try RunControl.read(in: scratch.path).isPaused == isAsked)
+  }
+
   /// Also before the run has found its stores, and where the mark could not be written.
   @Test func `says whose run is going on where two pipelines share it`() throws {
     let scratch = try Scratch()

@@ -220,7 +220,7 @@ extension Pipeline {
   }
 
   private static func workers(_ value: YAMLValue) throws -> Int {
-    guard let count = Int(try value.text()), (1...256).contains(count) else {
+    guard let count = Int(try value.text()), RunControl.workerCounts.contains(count) else {
       throw value.problem("workers is a number from 1 to 256")
     }
     return count

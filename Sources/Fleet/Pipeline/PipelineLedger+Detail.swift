@@ -48,6 +48,11 @@ extension PipelineLedger {
     var entry: Entry
     var detail: Detail?
 
+    /// With a digest: nothing else may tell of a backup, and each key of an entry may be missing.
+    var text: String {
+      get throws { String(decoding: try SealedJSON.bytes(of: self), as: UTF8.self) }
+    }
+
     private enum CodingKeys: CodingKey { case detail }
 
     func encode(to encoder: any Encoder) throws {
@@ -62,27 +67,33 @@ extension PipelineLedger {
     var detail: Detail?
   }
 
-  /// Every line, one after the other, with its place. Those that are not whole, as a crash leaves one, or of a
-  /// later version, are nobody's.
+  /// Every line, one after the other, with its place. Those that are not whole, as a crash leaves one, are nobody's.
+  ///
+  /// - Returns: How many whole ones are not as they were written, or of a later version.
+  @discardableResult
   static func forEachEntry(
     in file: FilePath, _ body: (Entry, GroupedLog.Place) throws -> Void
-  ) throws {
-    guard try FileKind(at: file) != .none else { return }
+  ) throws -> Int {
+    guard try FileKind(at: file) != .none else { return 0 }
     let descriptor = try RegularFile.open(file, isPrivate: true)
     defer { try? descriptor.close() }
     var lines = LineReader(descriptor, mostBytes: lineLimit)
-    let decoder = JSONDecoder()
     var start: Int64 = 0
+    var damaged = 0
     do {
       while let line = try lines.next() {
         let place = GroupedLog.Place(start: start, count: line.count)
         start += Int64(line.count) + 1
-        guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
+        guard let entry = try? SealedJSON.value(Entry.self, ofSealedOrPlain: line) else {
+          if line.last == UInt8(ascii: "}") { damaged += 1 }
+          continue
+        }
         try body(entry, place)
       }
     } catch let error as Errno {
       throw DurabilityError.failed(call: "read", path: file, error)
     }
+    return damaged
   }
 
   /// What the line of a store says beside its entry; nil where it says nothing else, or is another's.
@@ -134,7 +145,7 @@ extension PipelineLedger {
       if isOutput, let place = known.place {
         detail = try Self.detail(of: store, at: place, earlier)
       }
-      let text = JSONLine.text(of: Line(entry: known.entry, detail: detail)).utf8
+      let text = try Line(entry: known.entry, detail: detail).text.utf8
       written[store] = Known(
         entry: known.entry,
         place: detail == nil ? nil : GroupedLog.Place(start: start, count: text.count))

@@ -121,11 +121,12 @@ final class PipelineLedger: Sendable {
     let fresh = isResumed ? known?.fresh.flatMap { $0.stores == stores.digest ? $0 : nil } : nil
     isFresh = fresh != nil
     var lines: [FilePath: Known] = [:]
-    try Self.forEachEntry(in: file) { entry, place in
+    let damaged = try Self.forEachEntry(in: file) { entry, place in
       lines[FilePath(entry.store)] = Known(
         entry: isInHistory ? entry.withoutHistory : entry, place: place,
         isForgotten: fresh.map { place.start < $0.lines } ?? false)
     }
+    if damaged > 0, known?.isInHistory != true { history.noteDamage(of: damaged, in: file) }
     ended = isResumed ? known?.ended ?? 0 : 0
     if let known, isResumed {
       run = known.run
@@ -265,7 +266,7 @@ final class PipelineLedger: Sendable {
     let line = Line(entry: entry, detail: detail)
     // That nothing was to be done is found out again where it is not known.
     let place = try await log.append(
-      JSONLine.text(of: line), isLasting: entry.verdict != .sameModel)
+      line.text, isLasting: entry.verdict != .sameModel)
     let known = Known(entry: entry.withoutHistory, place: detail == nil ? nil : place)
     entries.withLock { $0[FilePath(entry.store)] = known }
   }
@@ -287,7 +288,7 @@ final class PipelineLedger: Sendable {
     if let ending { try addEnding(ending) }
     try Self.write(
       RunName(
-        run, of: owner, isFinished: isFinished, ended: ended + 1, isInHistory: isInHistory,
+        run, of: owner, isFinished: isFinished, ended: ended.added(1), isInHistory: isInHistory,
         record: record),
       in: folder)
   }

@@ -3,6 +3,7 @@ import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
+import GodwitPlanning
 import SystemPackage
 
 // Stores that are not there any more. Nothing is replaced, so no journal is needed: every step finds what
@@ -206,6 +207,6 @@ extension Rollback.RestoreTask {
 
   func write(in directory: RunDirectory) throws {
     try DurableFile.write(
-      Array(JSONLine.text(of: self).utf8), to: directory.path.appending("restore.json"))
+      SealedJSON.bytes(of: self), to: directory.path.appending("restore.json"))
   }
 }

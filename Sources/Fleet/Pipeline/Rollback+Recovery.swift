@@ -4,6 +4,7 @@ import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
+import GodwitPlanning
 import SystemPackage
 
 // Rollbacks that were cut off.
@@ -45,7 +46,7 @@ extension Rollback {
   private static func task(in directory: RunDirectory) throws -> RestoreTask? {
     let bytes = try RegularFile.bytesIfPresent(
       of: directory.path.appending("restore.json"), limit: 1 << 20, isPrivate: true)
-    return bytes.flatMap { try? JSONDecoder().decode(RestoreTask.self, from: Data($0)) }
+    return bytes.flatMap { try? SealedJSON.value(ofSealedOrPlain: $0) }
   }
 
   /// The same by the journal, where `restore.json` is gone or damaged: the backup is the one whose copy gets the

@@ -173,7 +173,7 @@ struct Books: StoreBooks {
       entry.mark = facts.mark
       if case .passing = outcome(result, facts) { entry.passes = true }
       if let earlier = before, earlier.run == run {
-        entry.failures = (earlier.failures ?? 1) + 1
+        entry.failures = (earlier.failures ?? 1).added(1)
       }
     }
     let attempt = LedgerAttempt(result, facts, run: run, ended: entry.time)

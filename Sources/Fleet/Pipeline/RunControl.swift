@@ -29,8 +29,15 @@ package struct RunControl: Codable, Sendable, Equatable {
   package static func read(in state: FilePath) throws -> RunControl {
     let bytes = try RegularFile.bytesIfPresent(
       of: path(state), limit: byteLimit, isPrivate: true)
-    return bytes.flatMap { try? JSONDecoder().decode(RunControl.self, from: Data($0)) }
-      ?? RunControl()
+    let control = bytes.flatMap { try? JSONDecoder().decode(RunControl.self, from: Data($0)) }
+    return control.flatMap { $0.isAskable ? $0 : nil } ?? RunControl()
+  }
+
+  /// How many workers a run may have.
+  package static let workerCounts = 1...256
+
+  private var isAskable: Bool {
+    workers.map(Self.workerCounts.contains) ?? true && ioBytesPerSecond ?? 0 >= 0 && load ?? 0 >= 0
   }
 
   package func write(in state: FilePath) throws {

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import SystemPackage
 
 /// Decides what a run does next: what begins, what is tried again, and when it stops. Time is given
@@ -106,9 +107,9 @@ struct RunFlow {
     let (count, since) = attempts[store.path] ?? (0, time)
     if stop == nil, retries,
       let pause = RetryPolicy.secondsBeforeRetry(
-        of: result, attempts: count + 1, waited: time - since, inUse: inUse)
+        of: result, attempts: count.added(1), waited: time - since, inUse: inUse)
     {
-      attempts[store.path] = (count + 1, since)
+      attempts[store.path] = (count.added(1), since)
       queue.putBack(store, until: time + pause)
       return false
     }

@@ -103,6 +103,18 @@ final class RunHistory: Sendable {
     state.withLock { $0.notes.append(Self.lossText(of: path, isGone: isGone)) }
   }
 
+  /// Lines of stores that the ledger may lack are not what was written.
+  func noteDamage(of lines: Int, in file: FilePath) {
+    let (are, stores) =
+      lines == 1 ? ("line of \(file) is", "store") : ("lines of \(file) are", "stores")
+    state.withLock {
+      $0.notes.append(
+        "\(lines) \(are) damaged: what earlier starts made of that many \(stores) is not known, and backups of them "
+          + "may be in no ledger. `godwit backups list` names those, and `godwit verify` looks at the stores. Check "
+          + "the disk.")
+    }
+  }
+
   static func lossText(of path: FilePath, isGone: Bool) -> String {
     let (loss, runs) =
       isGone
