@@ -95,6 +95,13 @@ extension EntityHierarchy {
       || entity.superentity.map(hasUnsettledHash) ?? false
   }
 
+  /// Whether a record of version hashes may be of this model: where it says otherwise of an entity that is computed for
+  /// certain, it is another version's.
+  func mayHave(_ recorded: [EntityName: VersionHash]) -> Bool {
+    Set(recorded.keys) == Set(order)
+      && order.allSatisfy { recorded[$0] == versionHashes[$0] || hasUnsettledHash($0) }
+  }
+
   /// The version hash of every entity: the recorded one, else the computed one.
   /// - Complexity: O(*n*) in the number of own and inherited properties, the first time.
   package var versionHashes: [EntityName: VersionHash] {
