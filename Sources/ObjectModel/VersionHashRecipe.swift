@@ -90,7 +90,7 @@ extension EntityHierarchy {
     let constraints = entity.uniquenessConstraints
     return constraints.count > 1 || constraints.contains { $0.count > 1 }
       || (entity.versionHashModifier != nil && !constraints.isEmpty)
-      || !name.rawValue.utf8.allSatisfy { $0 < 0x80 }
+      || !name.rawValue.isASCII
       || properties(of: name).contains { $0.property.hasUnsettledHash }
       || entity.superentity.map(hasUnsettledHash) ?? false
   }
@@ -164,7 +164,7 @@ extension PropertyDescription {
       names += [relationship.destinationEntity.rawValue, relationship.inverseName ?? ""]
     case .fetchedProperty: break
     }
-    return !names.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
+    return !names.allSatisfy(\.isASCII)
   }
 }
 
@@ -172,8 +172,14 @@ extension AttributeDescription {
   fileprivate var hasUnsettledHash: Bool {
     if derivationExpression != nil { return countedRelationship == nil }
     if let elements = compositeElements {
-      return elements.contains { $0.compositeElements != nil || $0.hasUnsettledHash }
+      return elements.contains {
+        $0.compositeElements != nil || $0.hasUnsettledHash || !$0.name.isASCII
+      }
     }
-    return allowsExternalBinaryDataStorage && preservesValueInHistoryOnDeletion
+    return otherFlags != 0 || allowsExternalBinaryDataStorage && preservesValueInHistoryOnDeletion
   }
+}
+
+extension String {
+  fileprivate var isASCII: Bool { utf8.allSatisfy { $0 < 0x80 } }
 }
