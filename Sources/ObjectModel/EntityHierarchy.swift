@@ -171,6 +171,38 @@ extension EntityHierarchy {
     return false
   }
 
+  /// Whether Core Data may have numbered the entities so: by the rule, but for siblings of which a `_` or a letter that is
+  /// not ASCII decides. How these stand to other letters is not known. Source: `core-data-sqlite-format.md` §2.
+  package func mayHave(numbers: [EntityName: Int64]) -> Bool {
+    let siblings = Dictionary(grouping: order) { self[$0]?.superentity }
+      .mapValues { $0.sorted { numbers[$0] ?? 0 < numbers[$1] ?? 0 } }
+    guard siblings.values.allSatisfy(Self.mayStandInOrder) else { return false }
+    var next: Int64 = 1
+    var stack = Array((siblings[nil as EntityName?] ?? []).reversed())
+    while let name = stack.popLast() {
+      guard numbers[name] == next else { return false }
+      next += 1
+      stack += (siblings[name] ?? []).reversed()
+    }
+    return true
+  }
+
+  /// Groups of names that begin alike are compared by their next byte alone, so that each byte is looked at once.
+  private static func mayStandInOrder(_ names: [EntityName]) -> Bool {
+    var groups = [(names: names.map { Array($0.rawValue.lowercased().utf8) }, place: 0)]
+    while let (names, place) = groups.popLast() {
+      let next = names.map { place < $0.count ? $0[place] : nil }
+      let known = next.compactMap(\.self).filter { $0 < 0x80 && $0 != UInt8(ascii: "_") }
+      // Where a name ends, it comes first.
+      guard known == known.sorted(), !next.dropFirst().contains(nil) else { return false }
+      let longer = names.filter { place < $0.count }
+      for alike in Dictionary(grouping: longer, by: { $0[place] }).values where alike.count > 1 {
+        groups.append((alike, place + 1))
+      }
+    }
+    return true
+  }
+
   /// Inherited properties first, then own ones; each level by name in byte order. An own
   /// property hides an inherited one of the same name.
   package func properties(of name: EntityName) -> [Declared] { allProperties[name] ?? [] }

@@ -178,6 +178,9 @@ public struct AttributeDescription: Sendable, Equatable {
   public var preservesValueInHistoryOnDeletion: Bool
   /// Core Data's flag of this name. Not part of the version hash, and not read from a `.mom`.
   public var allowsCloudEncryption: Bool
+  /// What else `NSFlagsKey` of a compiled model has, as it is there: what it means, and how it enters the version hash,
+  /// is not known.
+  package var otherFlags: Int64 = 0
   /// The text that Core Data hashes, such as `count:(pages)`; nil for attributes that are not derived.
   public var derivationExpression: String?
   /// The elements of a composite attribute, in declared order. Nil for every other type.

@@ -90,9 +90,16 @@ extension EntityHierarchy {
     let constraints = entity.uniquenessConstraints
     return constraints.count > 1 || constraints.contains { $0.count > 1 }
       || (entity.versionHashModifier != nil && !constraints.isEmpty)
-      || !name.rawValue.utf8.allSatisfy { $0 < 0x80 }
+      || !name.rawValue.isASCII
       || properties(of: name).contains { $0.property.hasUnsettledHash }
       || entity.superentity.map(hasUnsettledHash) ?? false
+  }
+
+  /// Whether a record of version hashes may be of this model: where it says otherwise of an entity that is computed for
+  /// certain, it is another version's.
+  func mayHave(_ recorded: [EntityName: VersionHash]) -> Bool {
+    Set(recorded.keys) == Set(order)
+      && order.allSatisfy { recorded[$0] == versionHashes[$0] || hasUnsettledHash($0) }
   }
 
   /// The version hash of every entity: the recorded one, else the computed one.
@@ -157,7 +164,7 @@ extension PropertyDescription {
       names += [relationship.destinationEntity.rawValue, relationship.inverseName ?? ""]
     case .fetchedProperty: break
     }
-    return !names.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
+    return !names.allSatisfy(\.isASCII)
   }
 }
 
@@ -165,8 +172,14 @@ extension AttributeDescription {
   fileprivate var hasUnsettledHash: Bool {
     if derivationExpression != nil { return countedRelationship == nil }
     if let elements = compositeElements {
-      return elements.contains { $0.compositeElements != nil || $0.hasUnsettledHash }
+      return elements.contains {
+        $0.compositeElements != nil || $0.hasUnsettledHash || !$0.name.isASCII
+      }
     }
-    return allowsExternalBinaryDataStorage && preservesValueInHistoryOnDeletion
+    return otherFlags != 0 || allowsExternalBinaryDataStorage && preservesValueInHistoryOnDeletion
   }
+}
+
+extension String {
+  fileprivate var isASCII: Bool { utf8.allSatisfy { $0 < 0x80 } }
 }

@@ -48,6 +48,17 @@ private struct Bundle: ~Copyable {
     #expect(try ModelFile.version(at: bundle.path).name == "Shop")
   }
 
+  @Test func `goes on naming a current version that it lacks, until it gets it`() throws {
+    let bundle = try Bundle(["Shop": ""])
+    try ModelBundle.currentVersionFile("Shop 2").write(
+      toFile: bundle.path + "/.xccurrentversion", atomically: true, encoding: .utf8)
+    #expect(
+      throws: ModelError.noCurrentVersion(path: bundle.path, named: "Shop 2", known: ["Shop"])
+    ) { try ModelBundle(path: bundle.path).addVersion("Shop 2") }
+    _ = try ModelBundle(path: bundle.path).addVersion("Shop 2", from: "Shop")
+    #expect(try ModelFile.version(at: bundle.path).name == "Shop 2")
+  }
+
   @Test func `keeps the link that names its current version, and what it leads to`() throws {
     let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
     let (file, real) = (bundle.path + "/.xccurrentversion", bundle.path + "/current")

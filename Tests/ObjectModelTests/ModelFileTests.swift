@@ -78,6 +78,68 @@ private final class Folder {
       ])
   }
 
+  @Test(
+    arguments: [
+      (["Shop"], nil, "Shop"), (["Shop"], "Shop", "Shop"), (["Shop"], "Shop 2", nil),
+      (["Shop", "Shop 0"], "Shop 2", nil), (["Shop", "Shop 0"], "Shop 0", "Shop 0"),
+    ] as [([String], String?, String?)])
+  func `of a bundle is current where the bundle names it, a sole one where it names none`(
+    versions: [String], named: String?, current: String?
+  ) throws {
+    let folder = Folder()
+    for name in versions {
+      try folder.write("Shop.xcdatamodeld/\(name).xcdatamodel", model: "A")
+    }
+    if let named {
+      try folder.write("Shop.xcdatamodeld/.xccurrentversion", Self.current(named + ".xcdatamodel"))
+    }
+    let read = try ModelFile.read(folder.path + "/Shop.xcdatamodeld")
+    #expect(read.filter(\.isCurrent).map(\.name) == [current].compactMap(\.self))
+  }
+
+  /// Files and records by name, each with the attribute of its model.
+  @Test(
+    arguments: [
+      (["Shop": "a"], ["Shop": "a"], nil, "Shop"),
+      (["Shop": "a"], ["Shop": "b"], "Shop", "Shop"),
+      (["Shop": "a"], ["Shop": "a", "Shop 2": "b"], "Shop 2", nil),
+      (["Shop": "a", "Other": "c"], ["Shop": "a", "Shop 2": "b"], "Shop 2", nil),
+      (["Shop": "a", "Other": "b"], ["Shop": "a", "Shop 2": "b"], "Shop 2", "Other"),
+      (["Wire": "a"], ["shop": "a"], "shop", "Wire"),
+      (["Wire": "a"], ["shop": "b"], "shop", nil),
+      (["Wire": "a"], [:], "shop", nil), (["Wire": "a"], [:], nil, "Wire"),
+    ] as [([String: String], [String: String], String?, String?)])
+  func `of a compiled bundle is current where its name or its hashes are the named one's`(
+    files: [String: String], records: [String: String], named: String?, current: String?
+  ) throws {
+    func model(_ attribute: String) -> ManagedObjectModel {
+      let attribute = AttributeDescription(
+        traits: PropertyTraits(name: attribute), type: .string)
+      return ManagedObjectModel(entities: [
+        EntityDescription(name: "E", properties: [.attribute(attribute)])
+      ])
+    }
+    let folder = Folder()
+    for (name, attribute) in files {
+      try folder.write("Shop.momd/\(name).mom", try model(attribute).archiveBytes())
+    }
+    var recorded = PropertyListDictionary()
+    for (name, attribute) in records {
+      let hash = try #require(try EntityHierarchy(model(attribute)).versionHashes["E"])
+      recorded[name] = .dictionary(["E": .data(hash.bytes)])
+    }
+    var list: PropertyListDictionary = [
+      "NSManagedObjectModel_VersionHashes": .dictionary(recorded)
+    ]
+    list["NSManagedObjectModel_CurrentVersionName"] = named.map { .string($0) }
+    try folder.write("Shop.momd/VersionInfo.plist", PropertyList.dictionary(list).binary())
+    let read = try ModelFile.read(folder.path + "/Shop.momd")
+    #expect(read.filter(\.isCurrent).map(\.name) == [current].compactMap(\.self))
+    for version in read where records[version.name] == nil && version.name != current {
+      #expect(version.recordedHashes == nil)
+    }
+  }
+
   @Test func `in a compiled bundle keeps what was recorded, even under another name`() throws {
     let folder = Folder()
     let model = try Samples.model(Samples.everything)

@@ -86,6 +86,10 @@ struct BadModel: Sendable, CustomStringConvertible {
     BadModel(
       "a constraint of an unknown property", entity("A", attribute("a"), constraint), "A", "b"),
     BadModel(
+      "a configuration of an unknown entity",
+      entity("A") + "<configuration name=\"Cloud\"><memberEntity name=\"A\"/>"
+        + "<memberEntity name=\"Ghost\"/></configuration>", "Ghost"),
+    BadModel(
       "an unknown composite type",
       "<entity name=\"A\"><attribute name=\"p\" attributeType=\"Composite\" elements=\"P\"/></entity>",
       "A", "p"),

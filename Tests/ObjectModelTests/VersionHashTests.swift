@@ -72,6 +72,41 @@ import Testing
     #expect(after.isCompatible(withStoreHashes: hashes) == !matters)
   }
 
+  // `NSFlagsKey` of the archive: 4 is external storage, 16 keeps a value on deletion.
+  @Test(arguments: [(0, false), (4, false), (16, false), (20, true), (8, true), (36, true)])
+  func `is not certain with flags whose part in it is not known, which are kept`(
+    flags: Int64, isUnsettled: Bool
+  ) throws {
+    for isElement in [false, true] {
+      var attribute = AttributeDescription(
+        traits: PropertyTraits(name: "a"), type: .binary,
+        allowsExternalBinaryDataStorage: flags & 4 != 0,
+        preservesValueInHistoryOnDeletion: flags & 16 != 0)
+      attribute.otherFlags = flags & ~20
+      if isElement {
+        attribute = AttributeDescription(
+          traits: PropertyTraits(name: "c"), type: .composite, compositeElements: [attribute])
+      }
+      let entity = EntityDescription(name: "E", properties: [.attribute(attribute)])
+      let model = ManagedObjectModel(entities: [entity])
+      #expect(try EntityHierarchy(model).hasUnsettledHash("E") == isUnsettled)
+      let read = try ManagedObjectModel(modelCache: model.modelCacheBytes())
+      #expect(read.entities.first?.properties.first?.attribute == attribute)
+    }
+  }
+
+  @Test(arguments: [("a", "b", false), ("\u{E9}", "b", true), ("a", "\u{E9}", true)])
+  func `is not certain with a name that is not ASCII, of a composite's element either`(
+    name: String, element: String, isUnsettled: Bool
+  ) throws {
+    let part = AttributeDescription(traits: PropertyTraits(name: element), type: .string)
+    let composite = AttributeDescription(
+      traits: PropertyTraits(name: name), type: .composite, compositeElements: [part])
+    let entity = EntityDescription(name: "E", properties: [.attribute(composite)])
+    let hierarchy = try EntityHierarchy(ManagedObjectModel(entities: [entity]))
+    #expect(hierarchy.hasUnsettledHash("E") == isUnsettled)
+  }
+
   @Test(.enabled(if: Corpus.isHere)) func `equals each of the known answers`() throws {
     let text = String(
       decoding: try Corpus.bytes(Corpus.models + "/hash-vectors.jsonl"), as: UTF8.self)

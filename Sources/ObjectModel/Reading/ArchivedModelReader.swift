@@ -254,7 +254,7 @@ extension ArchivedModelReader {
     for predicate in try budget.items(object.elements("NSValidationPredicates")) {
       ArchivedValidation.append(predicate, to: &rules)
     }
-    return AttributeDescription(
+    var attribute = AttributeDescription(
       traits: try traits(object, name: name), type: type,
       defaultValue: DefaultValue.read(type, archived: object["NSDefaultValue"]),
       attributeValueClassName: object.string("NSAttributeValueClassName")?.nonEmpty
@@ -265,6 +265,8 @@ extension ArchivedModelReader {
       derivationExpression: object["NSDerivationExpression"]
         .flatMap { DerivationExpression.hashed(from: $0) },
       compositeElements: elements, validation: rules)
+    attribute.otherFlags = flags & ~(Flag.externalStorage | Flag.preservedOnDeletion)
+    return attribute
   }
 }
 

@@ -5,7 +5,7 @@ import GodwitKeyedArchive
 ///
 /// The key of a version in `VersionInfo.plist` is normally the name of its `.mom`, but not
 /// always: one shipped bundle has the key `zmessaging` for `WireSyncEngine.mom`. A version that is
-/// left over is matched by its hashes, and a sole one with the sole file.
+/// left over is matched by its hashes, and a sole one with the sole file whose hashes may be these.
 /// Source: `core-data-models.md` §3.
 enum CompiledBundle {
   struct Record {
@@ -25,7 +25,8 @@ enum CompiledBundle {
     let names = Set(models.map { NameKey($0.name) })
     var spare = records.filter { !names.contains($0.key) }
     let unmatched = models.filter { records[NameKey($0.name)] == nil }.count
-    let computed = try models.map { try EntityHierarchy($0.model).versionHashes }
+    let hierarchies = try models.map { try EntityHierarchy($0.model) }
+    let computed = hierarchies.map(\.versionHashes)
     return models.indices.map { place in
       let (name, path, model) = models[place]
       var key = records[NameKey(name)] == nil ? nil : NameKey(name)
@@ -35,14 +36,15 @@ enum CompiledBundle {
           spare.keys.sorted { $0.name.precedesInBytes($1.name) }.first {
             spare[$0]?.hashes == hashes
           }
-          ?? (spare.count == 1 && unmatched == 1 ? spare.keys.first : nil)
+          ?? (unmatched == 1 && spare.count == 1
+            ? spare.first { hierarchies[place].mayHave($0.value.hashes) }?.key : nil)
         if let key { spare[key] = nil }
       }
       let record = key.flatMap { records[$0] }
       return ModelVersion(
         name: name, model: model,
-        isCurrent: models.count == 1
-          || currentName.map { NameKey($0) == NameKey(name) || NameKey($0) == key } ?? false,
+        isCurrent: currentName.map { NameKey($0) == NameKey(name) || NameKey($0) == key }
+          ?? (models.count == 1),
         recordedHashes: record?.hashes, recordedChecksum: record?.checksum,
         isRecordItsOwn: key == NameKey(name)
           && !models.indices.contains { $0 != place && computed[$0] == record?.hashes }

@@ -37,12 +37,8 @@ package struct ModelVersion: Sendable {
   package func hierarchy() throws -> EntityHierarchy {
     try memo.value {
       let computed = try EntityHierarchy(model)
-      // A record that says otherwise of any other entity is another version's.
       guard isRecordItsOwn, let recordedHashes, recordedHashes != computed.versionHashes,
-        Set(recordedHashes.keys) == Set(computed.order),
-        computed.order.allSatisfy({
-          recordedHashes[$0] == computed.versionHashes[$0] || computed.hasUnsettledHash($0)
-        })
+        computed.mayHave(recordedHashes)
       else { return computed }
       return try EntityHierarchy(model, recordedHashes: recordedHashes)
     }
@@ -224,7 +220,8 @@ extension ModelFile {
     }
     let chosen = try currentSource(path)
     return try sources.sorted { inOrder(name(of: $0), name(of: $1)) }.map { source in
-      try self.source(path + "/" + source, isCurrent: sources.count == 1 || source == chosen)
+      try self.source(
+        path + "/" + source, isCurrent: chosen.map { $0 == source } ?? (sources.count == 1))
     }
   }
 

@@ -142,8 +142,15 @@ extension ModelRules {
         checkText(index.name, "The name of a fetch index of \(entity.name)", entity.name, nil)
       }
     }
-    for name in model.configurations.keys.sorted(by: { $0.precedesInBytes($1) }) {
+    let entities = Set(model.entities.map(\.name))
+    for (name, members) in model.configurations.sorted(by: { $0.key.precedesInBytes($1.key) }) {
       checkText(name, "The name of a configuration", nil, nil)
+      for member in members where isWhole && !entities.contains(member) {
+        find(
+          member, nil,
+          "The configuration \(name) lists the entity \(member), which is not in the model. Take it out of the "
+            + "configuration, or add the entity.")
+      }
     }
     for request in model.fetchRequestTemplates {
       checkText(request.name, "The name of a fetch request", nil, nil)

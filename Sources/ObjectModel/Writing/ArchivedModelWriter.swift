@@ -300,7 +300,7 @@ extension ArchivedModelWriter {
     let valueClass = attribute.attributeValueClassName ?? attribute.type.valueClassName
     let flags: Int64 =
       (attribute.allowsExternalBinaryDataStorage ? 4 : 0)
-      | (attribute.preservesValueInHistoryOnDeletion ? 16 : 0)
+      | (attribute.preservesValueInHistoryOnDeletion ? 16 : 0) | attribute.otherFlags
     fields += [
       ("NSAttributeType", .integer(Int64(attribute.type.rawValue))),
       ("NSAttributeValueClassName", archive.string(valueClass).uid),

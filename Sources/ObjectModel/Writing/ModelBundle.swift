@@ -124,7 +124,7 @@ extension ModelBundle {
       $0.lowercased() == name.folder.lowercased()
     }
     if let taken { throw ModelError.versionExists(path: path.string, version: taken) }
-    if versions.count == 1, let only = versions.first {
+    if versions.count == 1, let only = versions.first, only.isCurrent {
       try write(current: only.name)
     }
     // A folder cannot be written in one step, but it can get its name in one.
