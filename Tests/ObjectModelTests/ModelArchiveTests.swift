@@ -19,6 +19,18 @@ import Testing
     }
   }
 
+  // Not every whole number beyond 2^53 is a floating-point one.
+  @Test(arguments: [
+    "9007199254740993", "-9007199254740993", "1234567890123456789", "9223372036854775807",
+    "-9223372036854775808", "9223372036854775808", "1e18", "1e20", "1.25", "0",
+  ])
+  func `keeps a decimal default value as XML has it`(digits: String) throws {
+    let model = try Samples.model(
+      "<entity name='A'><attribute name='d' attributeType='Decimal' defaultValueString='\(digits)'/>"
+        + "</entity>")
+    #expect(try ManagedObjectModel(archive: model.archiveBytes(), path: "mom") == model)
+  }
+
   @Test func `refers back from everything to what holds it`() throws {
     let archive = try KeyedArchive(bytes: Samples.model(Samples.everything).archiveBytes())
     let root = try archive.root()
