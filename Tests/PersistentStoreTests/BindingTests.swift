@@ -121,6 +121,17 @@ import Testing
 
   init() throws { hierarchy = try SmallStore.library() }
 
+  @Test(arguments: [true, false])
+  func `has hashes of Core Data's own entities where their tables go along`(
+    keepsHistory: Bool
+  ) throws {
+    let key = StoreMetadata.Key.ancillaryHashes.rawValue
+    let hashes = PropertyList.dictionary(["CHANGE": .data([1])])
+    let bytes = StoreMetadata(uuid: nil, plist: [key: hashes])
+      .bytes(migratedTo: hierarchy, keepsHistory: keepsHistory)
+    #expect(try PropertyList(bytes: bytes)[key] == (keepsHistory ? hashes : nil))
+  }
+
   private func migrated(_ plist: PropertyListDictionary) throws -> PropertyListDictionary {
     let bytes = StoreMetadata(uuid: nil, plist: plist).bytes(migratedTo: hierarchy)
     #expect(bytes.starts(with: Array("bplist00".utf8)))
