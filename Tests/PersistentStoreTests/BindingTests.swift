@@ -221,6 +221,24 @@ import Testing
     #expect(gone.statements == [] && gone.notes.count == 1)
   }
 
+  // Entities and attributes may have `_` in their names.
+  @Test(arguments: [
+    ("ZWORK_Writer_workCount_PARAMETER_INSERT", true),
+    ("ZWORK_Writer_workCount_SOURCE_INSERT", true), ("ZWORK_Writer_workCount_UPDATE", true),
+    ("ZWORK_Writer_workCount_x_PARAMETER_INSERT", false),
+    ("ZWORK_Writer_workCount_X_PARAMETER_INSERT", false),
+    ("ZWORK_Former_Writer_workCount_PARAMETER_INSERT", false),
+    ("ZOTHER_Writer_workCount_PARAMETER_INSERT", false), ("ZWORK_Writer_workCount_", false),
+  ])
+  func `leaves a trigger behind that keeps another attribute than a derived one`(
+    name: String, isKept: Bool
+  ) throws {
+    let sql = Self.trigger.replacing("ZWORK_Writer_workCount_PARAMETER_INSERT", with: name)
+    let result = try carried(sql) { _ in }
+    #expect(result.statements == (isKept ? [sql] : []))
+    #expect(result.notes.contains { $0.contains("No trigger keeps") } == !isKept)
+  }
+
   @Test(arguments: ["WORKCOUNT", "workcount"])
   func `leaves a trigger behind whose column is another's now, in whatever case it is written`(
     name: String
