@@ -31,6 +31,29 @@ import Testing
     #expect(try ManagedObjectModel(archive: model.archiveBytes(), path: "mom") == model)
   }
 
+  // Without its predicate it would be an index that the store lacks.
+  @Test(arguments: [
+    ("name != nil", true), ("age >= 3 AND age < 9", true), ("name BEGINSWITH \"a\"", false),
+    ("name LIKE \"a*\"", false), ("age BETWEEN {1, 9}", false), ("age IN {1, 2}", false),
+    ("name.length > 3 AND name ENDSWITH[c] \"z\"", false),
+  ])
+  func `has a partial index with its predicate or not at all`(
+    predicate: String, isThere: Bool
+  ) throws {
+    var model = try Samples.model(
+      """
+      <entity name="E"><attribute name="age" optional="YES" attributeType="Integer 16"/>
+      <attribute name="name" optional="YES" attributeType="String"/></entity>
+      """)
+    let plain = FetchIndexDescription(name: "a", elements: [.init(propertyName: "name")])
+    var partial = plain
+    (partial.name, partial.partialIndexPredicate) = ("b", predicate)
+    model.entities[0].fetchIndexes = [plain, partial]
+    let read = try ManagedObjectModel(archive: model.archiveBytes(), path: "mom")
+    let text = read.entities[0].fetchIndexes.map { "\($0.name) \($0.partialIndexPredicate ?? "-")" }
+    #expect(text.count == (isThere ? 2 : 1) && text.first == "a -")
+  }
+
   @Test func `refers back from everything to what holds it`() throws {
     let archive = try KeyedArchive(bytes: Samples.model(Samples.everything).archiveBytes())
     let root = try archive.root()
