@@ -326,12 +326,12 @@ extension ArchivedModelWriter {
         ("NSCompositeElements", archive.collection(parts, className: "NSMutableArray").uid))
       return archive.object("NSCompositeAttributeDescription", fields)
     }
-    guard let expression = attribute.derivationExpression else {
+    guard let expression = attribute.hashedDerivation else {
       return archive.object("NSAttributeDescription", fields)
     }
     fields += [
       ("NSDerivationExpression", derivation(expression).uid),
-      ("NSFilteringPredicate", KeyedArchiveWriter.Reference.null.uid),
+      ("NSFilteringPredicate", part(.filter, of: attribute).uid),
     ]
     return archive.object("NSDerivedAttributeDescription", fields)
   }
