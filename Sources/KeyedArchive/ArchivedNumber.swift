@@ -44,6 +44,23 @@ package enum ArchivedNumber: Sendable, Hashable {
     }
   }
 
+  /// The whole number that it is, exactly; nil for any other and beyond 64 bits.
+  package var integer: Int64? {
+    switch self {
+    case .integer(let value): return value
+    case .real(let value): return Int64(exactly: value)
+    case .decimal(let negative, var whole, var exponent):
+      let limit = UInt128(UInt64.max)
+      while exponent < 0, whole.isMultiple(of: 10) {
+        (whole, exponent) = (whole / 10, exponent + 1)
+      }
+      while exponent > 0, whole <= limit { (whole, exponent) = (whole * 10, exponent - 1) }
+      guard exponent == 0, whole <= limit else { return nil }
+      return Int64(exactly: negative ? -Int128(whole) : Int128(whole))
+    case .notANumber: return nil
+    }
+  }
+
   /// The nearest double.
   package var double: Double {
     switch self {

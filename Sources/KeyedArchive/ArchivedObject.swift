@@ -50,6 +50,14 @@ package struct ArchivedObject: Sendable {
   package func entries(_ key: String) -> [(key: String, value: ArchivedValue)] {
     self[key]?.stringEntries ?? []
   }
+
+  /// What is under a key, with all that it leads to, as an archive of its own; nil where the value is.
+  package func archive(of key: String) -> [UInt8]? {
+    guard let raw = content[key], self[key] != nil else { return nil }
+    var writer = KeyedArchiveWriter()
+    let root = writer.copy(raw, of: storage)
+    return writer.bytes(root: root)
+  }
 }
 
 extension ArchivedObject: Hashable {

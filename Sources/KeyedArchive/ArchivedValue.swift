@@ -124,11 +124,7 @@ extension ArchivedValue {
     switch self {
     case .integer(let value): value
     case .boolean(let value): value ? 1 : 0
-    default:
-      switch number {
-      case .integer(let value)?: value
-      case let other: other.flatMap { Int64(exactly: $0.double) }
-      }
+    default: number?.integer
     }
   }
 

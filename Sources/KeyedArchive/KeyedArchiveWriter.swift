@@ -80,6 +80,43 @@ package struct KeyedArchiveWriter {
       ])
   }
 
+  /// The root of another archive, with all that it leads to.
+  package mutating func copy(_ archive: KeyedArchive) -> Reference {
+    archive.storage.top["root"].map { copy($0, of: archive.storage) } ?? .null
+  }
+
+  /// Each object once, in an order that follows from the values alone: what is equal gives equal copies.
+  mutating func copy(_ value: PropertyList, of storage: KeyedArchive.Storage) -> Reference {
+    var places: [UInt32: Reference] = [0: .null]
+    var waiting: [UInt32] = []
+    // Inline values nest no deeper than the property list that they were read from.
+    func moved(_ value: PropertyList) -> PropertyList {
+      switch value {
+      case .uid(let old):
+        if let known = places[old] { return known.uid }
+        let place = reserve()
+        places[old] = place
+        waiting.append(old)
+        return place.uid
+      case .array(let values): return .array(values.map { moved($0) })
+      case .set(let values): return .set(values.map { moved($0) })
+      case .dictionary(let pairs):
+        return .dictionary(
+          PropertyListDictionary(pairs.map { (key: $0.key, value: moved($0.value)) }))
+      default: return value
+      }
+    }
+    guard value != .uid(0) else { return .null }
+    let root = reserve()
+    var content = value
+    if case .uid(let old) = value { (places[old], content) = (root, storage.objects[Int(old)]) }
+    objects[Int(root.index)] = moved(content)
+    while let old = waiting.popLast(), let place = places[old] {
+      objects[Int(place.index)] = moved(storage.objects[Int(old)])
+    }
+    return root
+  }
+
   private mutating func append(_ value: PropertyList) -> Reference {
     objects.append(value)
     // Four thousand million objects do not fit into memory, so the index always does.

@@ -83,12 +83,14 @@ package enum PropertyAspects {
     return parts.joined(separator: ", ")
   }
 
-  /// A default value as a person writes it; of bytes that are no UUID, how many; nil for none.
+  /// A default value as a person writes it; of bytes that are no UUID, how many; of what no column holds, that it is
+  /// there; nil for none.
   package static func text(ofDefault attribute: AttributeDescription) -> String? {
     if case .blob(let bytes)? = attribute.defaultValue, attribute.type != .uuid {
       return "\(bytes.count) bytes"
     }
     if case .text(let text)? = attribute.defaultValue { return "\"\(text)\"" }
+    if attribute.hasUnstorableDefault { return "an object" }
     return AttributeText.defaultText(of: attribute)
   }
 

@@ -181,12 +181,15 @@ public struct AttributeDescription: Sendable, Equatable {
   /// What else `NSFlagsKey` of a compiled model has, as it is there: what it means, and how it enters the version hash,
   /// is not known.
   package var otherFlags: Int64 = 0
-  /// The text that Core Data hashes, such as `count:(pages)`; nil for attributes that are not derived.
+  /// The text that Core Data hashes, such as `count:(pages)`; nil for attributes that are not derived. A compiled model
+  /// may filter the objects: then ` where ` and the predicate follow.
   public var derivationExpression: String?
   /// The elements of a composite attribute, in declared order. Nil for every other type.
   public var compositeElements: [AttributeDescription]?
   /// The rules that values must fulfil, all of them.
   public var validation: [ValidationRule]
+  /// What is understood only in part, as archives of their own: written back as they are.
+  package var archived: [ArchivedPart: [UInt8]] = [:]
 
   /// Makes an attribute. Nothing is checked.
   package init(

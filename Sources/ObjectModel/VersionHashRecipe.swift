@@ -12,7 +12,7 @@ enum VersionHashRecipe {
   }
 
   static func hash(of attribute: AttributeDescription) -> VersionHash {
-    if let expression = attribute.derivationExpression {
+    if let expression = attribute.hashedDerivation {
       return VersionHash(digestOf: Array(expression.utf8))
     }
     if let elements = attribute.compositeElements {

@@ -22,9 +22,15 @@ package struct CarriedTriggers: Sendable, Equatable {
   /// Likewise, what gives the time.
   package static let now = "NSCoreDataNow"
 
-  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`.
-  package static func keeps(_ trigger: String, _ attribute: String, of entity: EntityName) -> Bool {
-    trigger.begins(with: "Z_DA_") && trigger.utf8.contains("_\(entity)_\(attribute)_".utf8)
+  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`. Entities and attributes may
+  /// have `_` in their names, so all of it counts.
+  package static func keeps(
+    _ trigger: String, on table: String, _ attribute: String, of entity: EntityName
+  ) -> Bool {
+    let what = trigger.after("Z_DA_\(table)_\(entity)_\(attribute)_")
+    // Counts have the first two. How others are named is not known.
+    return ["PARAMETER_", "SOURCE_", "INSERT", "UPDATE", "DELETE"]
+      .contains { what?.begins(with: $0) ?? false }
   }
 }
 
@@ -40,7 +46,7 @@ extension DestinationSchema {
     from source: StoreBinding, successors: SuccessorNames = .same
   ) throws -> CarriedTriggers {
     var result = CarriedTriggers()
-    var kept: [String] = []
+    var kept: [SchemaObject] = []
     let triggers = source.store.schemaObjects.filter { $0.kind == .trigger && $0.sql != nil }
     if !triggers.isEmpty {
       let trial = try SQLiteError.nilByContent { try trialConnection(source.store) }
@@ -50,7 +56,7 @@ extension DestinationSchema {
           try Self.accepts(trigger, sql, trial)
         {
           result.statements.append(sql)
-          kept.append(trigger.name)
+          kept.append(trigger)
         } else {
           result.notes.append(
             "The trigger \(trigger.name) would not mean the same in the destination and is not "
@@ -61,8 +67,10 @@ extension DestinationSchema {
     for name in layout.hierarchy.order {
       for case .attribute(let attribute) in layout.hierarchy[name]?.properties ?? []
       where attribute.derivationExpression != nil && !attribute.traits.isTransient {
-        guard !kept.contains(where: { CarriedTriggers.keeps($0, attribute.name, of: name) })
-        else { continue }
+        let isKept = kept.contains { trigger in
+          CarriedTriggers.keeps(trigger.name, on: trigger.table, attribute.name, of: name)
+        }
+        guard !isKept else { continue }
         result.notes.append(
           "No trigger keeps the derived attribute \(name).\(attribute.name): its values are those "
             + "of the migration until Core Data saves the objects.")
@@ -138,7 +146,7 @@ private struct TriggerComparison {
       let isKept = destination.hierarchy.order.contains { name in
         (destination.hierarchy[name]?.properties ?? []).contains { property in
           guard let derivation = property.attribute?.derivationExpression,
-            CarriedTriggers.keeps(trigger.name, property.name, of: name)
+            CarriedTriggers.keeps(trigger.name, on: trigger.table, property.name, of: name)
           else { return false }
           let old = source.hierarchy.property(property.name, of: name)?.property.attribute
           return old?.derivationExpression == derivation

@@ -115,14 +115,17 @@ extension StageStore {
       .compactMap { $0.first?.integer.flatMap { entityName($0) } }
     let entities = deleted.union(changed)
     guard !entities.isEmpty else { return [] }
-    let triggers = try connection.rows("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-      .compactMap { $0.first?.text }
+    let triggers = try connection.rows(
+      "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"
+    ).map { (name: $0[0].text ?? "", table: $0[1].text ?? "") }
     return model.order.flatMap { owner in
       (model[owner]?.properties ?? []).compactMap { property in
         guard property.isStored, let attribute = property.attribute,
           let text = attribute.derivationExpression, attribute.countedRelationship == nil,
           derivation(of: attribute, in: owner) == nil,
-          !triggers.contains(where: { CarriedTriggers.keeps($0, attribute.name, of: owner) })
+          !triggers.contains(where: {
+            CarriedTriggers.keeps($0.name, on: $0.table, attribute.name, of: owner)
+          })
         else { return nil }
         var inputs = Set(model.concrete(of: owner))
         for path in (try? ValueExpression(parsing: text))?.keyPaths ?? [] {

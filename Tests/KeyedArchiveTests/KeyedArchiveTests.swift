@@ -108,6 +108,23 @@ import Testing
     #expect(root.entries("known").map(\.key) == ["a", "c"])
   }
 
+  @Test(
+    arguments: [
+      (false, 9_007_199_254_740_993, 0, 9_007_199_254_740_993), (true, 125, -2, nil),
+      (false, 12_500, -2, 125), (true, 12_500, 2, -1_250_000), (true, 0, -128, 0),
+      (false, 0, 127, 0), (false, 9_223_372_036_854_775_807, 0, .max),
+      (false, 9_223_372_036_854_775_808, 0, nil), (true, 9_223_372_036_854_775_808, 0, .min),
+      (false, 1, 18, 1_000_000_000_000_000_000), (false, 1, 19, nil), (false, 1, 127, nil),
+      (true, .max, 127, nil), (true, .max, -128, nil),
+    ] as [(Bool, UInt128, Int, Int64?)])
+  func `reads a decimal that is whole exactly`(
+    isNegative: Bool, mantissa: UInt128, exponent: Int, whole: Int64?
+  ) {
+    let number = ArchivedNumber.decimal(
+      negative: isNegative, mantissa: mantissa, exponent: exponent)
+    #expect(number.integer == whole)
+  }
+
   @Test(arguments: [
     ("no objects", PropertyList.dictionary(["$top": .dictionary([:])])),
     ("no list", .string("x")),

@@ -218,6 +218,26 @@ struct Change: Sendable, CustomStringConvertible {
     }
   }
 
+  // A Transformable attribute's default value is an object, a composite's a dictionary.
+  @Test(arguments: [
+    (AttributeType.transformable, true, true), (.transformable, false, false),
+    (.composite, true, true), (.composite, false, true),
+  ])
+  func `says where a default value cannot be given`(
+    type: AttributeType, isOptional: Bool, isNoted: Bool
+  ) throws {
+    var new = AttributeDescription(
+      traits: PropertyTraits(name: "p", isOptional: isOptional), type: type)
+    new.archived[.defaultValue] = [1]
+    let mapping = InferredMapping(
+      source: try model(entity("A")), destination: try model(entity("A", .attribute(new))))
+    #expect(mapping.notes.map(\.kind) == (isNoted ? [.defaultNotGiven] : []))
+    let refusals = mapping.rowConditions.map(\.refusal)
+    #expect(refusals.map(\.reason) == (isNoted ? [] : [.requiredWithoutDefault]))
+    #expect(refusals.allSatisfy { $0.message.contains("that only the application can store") })
+    #expect(refusals.allSatisfy { $0.advice.hasPrefix("Make p optional") })
+  }
+
   private func text(_ condition: RowCondition) -> String {
     let refusal = condition.refusal
     let question =

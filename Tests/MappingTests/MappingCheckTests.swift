@@ -60,6 +60,29 @@ import Testing
     #expect(try findings("{ totalCost: '\(expression)' }") == [])
   }
 
+  @Test(arguments: [
+    (true, "", MappingFinding.Kind.yieldsNothing), (false, "", .requiredWithoutValue),
+    (true, "n: $source.n", nil),
+  ])
+  func `warns of a default value that only the application can store`(
+    isOptional: Bool, row: String, kind: MappingFinding.Kind?
+  ) throws {
+    let source = try model(entity("A", attribute("n", .transformable)))
+    var new = AttributeDescription(
+      traits: PropertyTraits(name: "n", isOptional: isOptional), type: .transformable)
+    new.archived[.defaultValue] = [1]
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: A, destination: A, attributes: { \(row) } }
+      """
+    let check = try MappingCheck(
+      of: text, source: source, destination: try model(entity("A", .attribute(new))))
+    let found = check.findings.filter { $0.kind == kind }
+    #expect(found.count == (kind == nil ? 0 : 1))
+    #expect(found.allSatisfy { $0.message.contains("only the application can store") })
+  }
+
   /// Whether the source's attribute is optional, and the destination's; what the row says.
   @Test(
     arguments: [

@@ -19,6 +19,124 @@ import Testing
     }
   }
 
+  // Not every whole number beyond 2^53 is a floating-point one.
+  @Test(arguments: [
+    "9007199254740993", "-9007199254740993", "1234567890123456789", "9223372036854775807",
+    "-9223372036854775808", "9223372036854775808", "1e18", "1e20", "1.25", "0",
+  ])
+  func `keeps a decimal default value as XML has it`(digits: String) throws {
+    let model = try Samples.model(
+      "<entity name='A'><attribute name='d' attributeType='Decimal' defaultValueString='\(digits)'/>"
+        + "</entity>")
+    #expect(try ManagedObjectModel(archive: model.archiveBytes(), path: "mom") == model)
+  }
+
+  // Without its predicate it would be an index that the store lacks.
+  @Test(arguments: [
+    ("name != nil", true), ("age >= 3 AND age < 9", true), ("name BEGINSWITH \"a\"", false),
+    ("name LIKE \"a*\"", false), ("age BETWEEN {1, 9}", false), ("age IN {1, 2}", false),
+    ("name.length > 3 AND name ENDSWITH[c] \"z\"", false),
+  ])
+  func `has a partial index with its predicate or not at all`(
+    predicate: String, isThere: Bool
+  ) throws {
+    var model = try Samples.model(
+      """
+      <entity name="E"><attribute name="age" optional="YES" attributeType="Integer 16"/>
+      <attribute name="name" optional="YES" attributeType="String"/></entity>
+      """)
+    let plain = FetchIndexDescription(name: "a", elements: [.init(propertyName: "name")])
+    var partial = plain
+    (partial.name, partial.partialIndexPredicate) = ("b", predicate)
+    model.entities[0].fetchIndexes = [plain, partial]
+    let read = try ManagedObjectModel(archive: model.archiveBytes(), path: "mom")
+    let text = read.entities[0].fetchIndexes.map { "\($0.name) \($0.partialIndexPredicate ?? "-")" }
+    #expect(text.count == (isThere ? 2 : 1) && text.first == "a -")
+  }
+
+  /// Of one entity with one attribute.
+  private static func model(
+    _ className: String, _ fields: (inout KeyedArchiveWriter) -> [(String, PropertyList)]
+  ) throws -> ManagedObjectModel {
+    var writer = KeyedArchiveWriter()
+    let (entityName, name) = (writer.string("A"), writer.string("a"))
+    let made = fields(&writer)
+    let attribute = writer.object(className, made + [("NSPropertyName", name.uid)])
+    let properties = writer.dictionary([(key: name, value: attribute)])
+    let entity = writer.object(
+      "NSEntityDescription", [("NSEntityName", entityName.uid), ("NSProperties", properties.uid)])
+    let entities = writer.dictionary([(key: entityName, value: entity)])
+    let root = writer.object("NSManagedObjectModel", [("NSEntities", entities.uid)])
+    return try ManagedObjectModel(archive: writer.bytes(root: root), path: "mom")
+  }
+
+  /// Of an object of the application's that refers to itself.
+  @Test func `keeps a default value that no column holds`() throws {
+    let model = try Self.model("NSAttributeDescription") { writer in
+      let cover = writer.reserve()
+      let list = writer.collection([cover, writer.value(.real(0.5))])
+      writer.fill(cover, "App.Cover", [("text", writer.string("plain").uid), ("list", list.uid)])
+      return [("NSAttributeType", .integer(1800)), ("NSDefaultValue", cover.uid)]
+    }
+    let attribute = try #require(model.entities[0].properties[0].attribute)
+    #expect(attribute.hasUnstorableDefault && attribute.defaultValue == nil)
+    let cover = try KeyedArchive(bytes: try #require(attribute.archived[.defaultValue])).root()
+    #expect(cover.className == "App.Cover" && cover.string("text") == "plain")
+    #expect(cover.elements("list").first?.object == cover)
+    let bytes = try model.archiveBytes()
+    #expect(try ManagedObjectModel(archive: bytes, path: "mom") == model)
+  }
+
+  @Test(arguments: [(["x"], true), ([], false)])
+  func `keeps a composite's default value`(keys: [String], isUnstorable: Bool) throws {
+    let model = try Self.model("NSCompositeAttributeDescription") { writer in
+      let pairs = keys.map { (key: writer.string($0), value: writer.string("plain")) }
+      return [("NSDefaultValue", writer.dictionary(pairs).uid)]
+    }
+    let attribute = try #require(model.entities[0].properties[0].attribute)
+    #expect(attribute.hasUnstorableDefault == isUnstorable)
+    #expect(attribute.archived[.defaultValue] != nil)
+    let bytes = try model.archiveBytes()
+    #expect(try ManagedObjectModel(archive: bytes, path: "mom") == model)
+  }
+
+  /// An empty text is a number's missing default.
+  @Test(arguments: [
+    (300, "", StoredDefault?.none, false),
+    (300, "9007199254740993", .integer(9_007_199_254_740_993), false), (700, "", .text(""), false),
+    (300, "x", nil, true),
+  ])
+  func `may have numbers as texts`(
+    type: Int64, text: String, value: StoredDefault?, isUnstorable: Bool
+  ) throws {
+    let model = try Self.model("NSAttributeDescription") { writer in
+      [("NSAttributeType", .integer(type)), ("NSDefaultValue", writer.string(text).uid)]
+    }
+    let attribute = try #require(model.entities[0].properties[0].attribute)
+    #expect(attribute.defaultValue == value && attribute.hasUnstorableDefault == isUnstorable)
+  }
+
+  @Test func `keeps the filter of a derivation, which then is not understood`() throws {
+    func attribute(isFiltered: Bool) throws -> AttributeDescription {
+      let model = try Self.model("NSDerivedAttributeDescription") { writer in
+        let filter = isFiltered ? writer.object("NSTruePredicate", []) : .null
+        return [
+          ("NSAttributeType", .integer(300)), ("NSFilteringPredicate", filter.uid),
+          ("NSDerivationExpression", writer.string("count:(pages)").uid),
+        ]
+      }
+      let bytes = try model.archiveBytes()
+      #expect(try ManagedObjectModel(archive: bytes, path: "mom") == model)
+      return try #require(model.entities[0].properties[0].attribute)
+    }
+    let (all, some) = try (attribute(isFiltered: false), attribute(isFiltered: true))
+    #expect(all.countedRelationship == "pages" && some.countedRelationship == nil)
+    #expect(some.derivationExpression == "count:(pages) where TRUEPREDICATE")
+    #expect(VersionHashRecipe.hash(of: some) == VersionHashRecipe.hash(of: all))
+    let kept = try KeyedArchive(bytes: try #require(some.archived[.filter])).root()
+    #expect(kept.className == "NSTruePredicate")
+  }
+
   @Test func `refers back from everything to what holds it`() throws {
     let archive = try KeyedArchive(bytes: Samples.model(Samples.everything).archiveBytes())
     let root = try archive.root()

@@ -121,6 +121,17 @@ import Testing
 
   init() throws { hierarchy = try SmallStore.library() }
 
+  @Test(arguments: [true, false])
+  func `has hashes of Core Data's own entities where their tables go along`(
+    keepsHistory: Bool
+  ) throws {
+    let key = StoreMetadata.Key.ancillaryHashes.rawValue
+    let hashes = PropertyList.dictionary(["CHANGE": .data([1])])
+    let bytes = StoreMetadata(uuid: nil, plist: [key: hashes])
+      .bytes(migratedTo: hierarchy, keepsHistory: keepsHistory)
+    #expect(try PropertyList(bytes: bytes)[key] == (keepsHistory ? hashes : nil))
+  }
+
   private func migrated(_ plist: PropertyListDictionary) throws -> PropertyListDictionary {
     let bytes = StoreMetadata(uuid: nil, plist: plist).bytes(migratedTo: hierarchy)
     #expect(bytes.starts(with: Array("bplist00".utf8)))
@@ -208,6 +219,24 @@ import Testing
       model.entities[place].properties.removeAll { $0.name == "workCount" }
     }
     #expect(gone.statements == [] && gone.notes.count == 1)
+  }
+
+  // Entities and attributes may have `_` in their names.
+  @Test(arguments: [
+    ("ZWORK_Writer_workCount_PARAMETER_INSERT", true),
+    ("ZWORK_Writer_workCount_SOURCE_INSERT", true), ("ZWORK_Writer_workCount_UPDATE", true),
+    ("ZWORK_Writer_workCount_x_PARAMETER_INSERT", false),
+    ("ZWORK_Writer_workCount_X_PARAMETER_INSERT", false),
+    ("ZWORK_Former_Writer_workCount_PARAMETER_INSERT", false),
+    ("ZOTHER_Writer_workCount_PARAMETER_INSERT", false), ("ZWORK_Writer_workCount_", false),
+  ])
+  func `leaves a trigger behind that keeps another attribute than a derived one`(
+    name: String, isKept: Bool
+  ) throws {
+    let sql = Self.trigger.replacing("ZWORK_Writer_workCount_PARAMETER_INSERT", with: name)
+    let result = try carried(sql) { _ in }
+    #expect(result.statements == (isKept ? [sql] : []))
+    #expect(result.notes.contains { $0.contains("No trigger keeps") } == !isKept)
   }
 
   @Test(arguments: ["WORKCOUNT", "workcount"])

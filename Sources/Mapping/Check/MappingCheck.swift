@@ -257,13 +257,22 @@ extension MappingCheck {
     }
     for declared in destination.properties(of: entity) {
       guard let attribute = declared.property.attribute, declared.property.isStored,
-        !attribute.mayBeNull, attribute.defaultValue == nil, attribute.type != .composite,
-        given[attribute.name] == nil
+        attribute.defaultValue == nil, given[attribute.name] == nil
       else { continue }
-      find(
-        .requiredWithoutValue, .warning, mapping, attribute.name,
-        "the attribute is required, has no default and is given no value: every object will fail "
-          + "in validation (1570)")
+      if !attribute.mayBeNull, attribute.type != .composite {
+        let lack =
+          attribute.hasUnstorableDefault
+          ? "has a default that only the application can store" : "has no default"
+        find(
+          .requiredWithoutValue, .warning, mapping, attribute.name,
+          "the attribute is required, \(lack) and is given no value: every object will fail "
+            + "in validation (1570)")
+      } else if attribute.hasUnstorableDefault {
+        find(
+          .yieldsNothing, .warning, mapping, attribute.name,
+          "the attribute is given no value, and its default is one that only the application can store: it stays nil"
+        )
+      }
     }
     for declared in destination.properties(of: entity) {
       guard let relationship = declared.property.relationship, declared.property.isStored,

@@ -85,13 +85,19 @@ extension InferredMapping {
   ) -> RowCondition? {
     // A composite's elements carry their own rules; a derived value is computed.
     guard new.type != .composite, new.defaultValue == nil, !new.mayBeNull else { return nil }
-    let advice = "Give \(new.name) a default value or make it optional, or write a mapping model."
+    let lack =
+      new.hasUnstorableDefault
+      ? "with a default that only the application can store" : "without a default"
+    let advice =
+      (new.hasUnstorableDefault
+        ? "Make \(new.name)" : "Give \(new.name) a default value or make it")
+      + " optional, or write a mapping model."
     guard let hit = correspondence(of: new.name, in: name) else {
       return RowCondition(
         .noRows(of: old),
         refusal: Refusal(
           .requiredWithoutDefault, entity: name, properties: [new.name],
-          message: "the attribute is new, required and without a default, and \(old) has objects",
+          message: "the attribute is new, required and \(lack), and \(old) has objects",
           advice: advice))
     }
     guard hit.property.attribute?.mayBeNull ?? false else { return nil }
@@ -99,7 +105,7 @@ extension InferredMapping {
       .noNulls(entity: old, property: hit.property.name),
       refusal: Refusal(
         .requiredWithoutDefault, entity: name, properties: [new.name],
-        message: "the attribute becomes required without a default, and objects of \(old) have no "
+        message: "the attribute becomes required \(lack), and objects of \(old) have no "
           + "value",
         advice: advice))
   }

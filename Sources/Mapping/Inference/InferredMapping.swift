@@ -210,10 +210,19 @@ extension InferredMapping {
     matches[name] = found
   }
 
-  /// A stored destination property without a counterpart is new. Two cases are likelier mistakes.
+  /// A stored destination property without a counterpart is new. Two cases are likelier mistakes, and one default
+  /// value cannot be given.
   private mutating func noteUnmatched(
     _ property: PropertyDescription, of name: EntityName, from old: EntityName
   ) {
+    if let attribute = property.attribute, attribute.hasUnstorableDefault,
+      attribute.mayBeNull || attribute.type == .composite
+    {
+      note(
+        .defaultNotGiven, name, property.name,
+        "the default value of \(name).\(property.name) is an object that only the application can store: objects that "
+          + "are there already get no value")
+    }
     let kind = QualifiedProperty.Kind(property)
     let key = property.traits.mappingKey
     if !key.isSameName(as: property.name), let named = source.property(key, of: old)?.property,

@@ -118,6 +118,8 @@ package struct InferenceNote: Sendable, Hashable, Codable {
     case readOtherwise = "read-otherwise"
     /// A uniqueness constraint is new, and nothing keeps it: no index can be over its properties.
     case constraintNotKept = "constraint-not-kept"
+    /// A new attribute has a default value that only Core Data can give to objects.
+    case defaultNotGiven = "default-not-given"
   }
 
   /// What the note is about.

@@ -262,10 +262,20 @@ extension ArchivedModelReader {
       valueTransformerName: object.string("NSValueTransformerName")?.nonEmpty,
       allowsExternalBinaryDataStorage: flags & Flag.externalStorage != 0,
       preservesValueInHistoryOnDeletion: flags & Flag.preservedOnDeletion != 0,
-      derivationExpression: object["NSDerivationExpression"]
-        .flatMap { DerivationExpression.hashed(from: $0) },
+      derivationExpression: DerivationExpression.text(of: object),
       compositeElements: elements, validation: rules)
     attribute.otherFlags = flags & ~(Flag.externalStorage | Flag.preservedOnDeletion)
+    var parts: [ArchivedPart] = attribute.derivationExpression == nil ? [] : [.filter]
+    // Some models have an empty text where a number has no default.
+    if attribute.defaultValue == nil, object.string(ArchivedPart.defaultValue.rawValue) != "" {
+      parts.append(.defaultValue)
+    }
+    for part in parts {
+      guard let bytes = object.archive(of: part.rawValue) else { continue }
+      // Attributes may share one: 32 MiB in all.
+      try budget.spend(bytes.count / 64)
+      attribute.archived[part] = bytes
+    }
     return attribute
   }
 }

@@ -44,8 +44,13 @@ enum DefaultValue {
       return (value.string ?? value.url).map(StoredDefault.text)
     case .binary, .uuid:
       return (value.uuid ?? value.data).map(StoredDefault.blob)
-    case .integer16, .integer32, .integer64:
-      if let exact = value.integer { return .integer(exact) }
+    case .integer16, .integer32, .integer64, .decimal:
+      // Beyond 2^53 not every whole number is a Double.
+      if let exact = value.integer ?? value.string.flatMap({ Int64($0) }),
+        type != .decimal || exact > .min
+      {
+        return .integer(exact)
+      }
     default: break
     }
     if let number = value.real ?? value.date { return stored(type, number: number) }

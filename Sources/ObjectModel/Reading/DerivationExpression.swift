@@ -8,6 +8,8 @@ import GodwitKeyedArchive
 enum DerivationExpression {
   private static let editorCount = ".@count"
   private static let hashedCount = "count:("
+  /// Stands before a predicate: what is filtered reads as a derivation that nobody here computes.
+  static let filterMark = " where "
 
   static func hashed(fromEditor text: String) -> String {
     text.before(editorCount).map { hashedCount + $0 + ")" } ?? text
@@ -18,6 +20,14 @@ enum DerivationExpression {
       return text
     }
     return path + editorCount
+  }
+
+  /// The derivation of an archived attribute, with the predicate that filters its objects.
+  static func text(of attribute: ArchivedObject) -> String? {
+    attribute["NSDerivationExpression"].flatMap { hashed(from: $0) }.map { text in
+      attribute[ArchivedPart.filter.rawValue].map { text + filterMark + PredicateText.text(of: $0) }
+        ?? text
+    }
   }
 
   /// The text of an archived expression: functions over key paths.

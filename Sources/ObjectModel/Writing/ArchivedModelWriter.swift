@@ -7,7 +7,8 @@ import GodwitKeyedArchive
 /// always gives the same bytes. Source: `core-data-models.md` §3 and §4.
 ///
 /// What an archive has no known place for is left out: other settings of fetch requests than
-/// counts, predicates of a form that was never seen archived, and the flag of cloud encryption.
+/// counts, predicates of a form that was never seen archived, with the partial indexes that have one, and
+/// the flag of cloud encryption.
 struct ArchivedModelWriter {
   var archive = KeyedArchiveWriter()
   let hierarchy: EntityHierarchy
@@ -144,8 +145,12 @@ struct ArchivedModelWriter {
     if !entity.uniquenessConstraints.isEmpty {
       fields.append(("NSUniqueTuples", lists(entity.uniquenessConstraints)))
     }
-    if !entity.fetchIndexes.isEmpty {
-      let indexes = entity.fetchIndexes.map { fetchIndex($0, entity: place) }
+    // Without its predicate a partial index would be another, and missed in the store.
+    let archivable = entity.fetchIndexes.filter {
+      $0.partialIndexPredicate.map { PredicateSyntax.parse($0) != nil } ?? true
+    }
+    if !archivable.isEmpty {
+      let indexes = archivable.map { fetchIndex($0, entity: place) }
       fields.append(
         (
           "NSFetchIndexDescriptions",
@@ -321,12 +326,12 @@ extension ArchivedModelWriter {
         ("NSCompositeElements", archive.collection(parts, className: "NSMutableArray").uid))
       return archive.object("NSCompositeAttributeDescription", fields)
     }
-    guard let expression = attribute.derivationExpression else {
+    guard let expression = attribute.hashedDerivation else {
       return archive.object("NSAttributeDescription", fields)
     }
     fields += [
       ("NSDerivationExpression", derivation(expression).uid),
-      ("NSFilteringPredicate", KeyedArchiveWriter.Reference.null.uid),
+      ("NSFilteringPredicate", part(.filter, of: attribute).uid),
     ]
     return archive.object("NSDerivedAttributeDescription", fields)
   }

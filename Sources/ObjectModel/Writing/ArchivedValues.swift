@@ -4,7 +4,7 @@ import GodwitKeyedArchive
 /// Default values, expressions and predicates as archives hold them.
 extension ArchivedModelWriter {
   mutating func defaultValue(_ attribute: AttributeDescription) -> KeyedArchiveWriter.Reference {
-    guard let value = attribute.defaultValue else { return .null }
+    guard let value = attribute.defaultValue else { return part(.defaultValue, of: attribute) }
     switch (attribute.type, value) {
     case (.boolean, .integer(let number)): return archive.value(.boolean(number != 0))
     case (.date, .integer(let number)): return date(Double(number))
@@ -27,6 +27,14 @@ extension ArchivedModelWriter {
     case (_, .text(let text)): return archive.string(text)
     case (_, .blob(let bytes)): return archive.value(.data(bytes))
     }
+  }
+
+  /// As it was read.
+  mutating func part(
+    _ part: ArchivedPart, of attribute: AttributeDescription
+  ) -> KeyedArchiveWriter.Reference {
+    attribute.archived[part].flatMap { try? KeyedArchive(bytes: $0) }.map { archive.copy($0) }
+      ?? .null
   }
 
   mutating func date(_ seconds: Double) -> KeyedArchiveWriter.Reference {

@@ -203,11 +203,15 @@ extension StoreMetadata {
   /// ``StoreLayout/recentFramework`` where the store was of a framework with another layout, since
   /// what is written is always the recent one.
   ///
-  /// - Parameter entities: The entities that the store holds; nil for all of the model.
-  package func bytes(migratedTo hierarchy: EntityHierarchy, entities: Set<EntityName>? = nil)
-    -> [UInt8]
-  {
+  /// - Parameters:
+  ///   - entities: The entities that the store holds; nil for all of the model.
+  ///   - keepsHistory: Whether the tables of Core Data's own entities go along: else their hashes go, too.
+  package func bytes(
+    migratedTo hierarchy: EntityHierarchy, entities: Set<EntityName>? = nil,
+    keepsHistory: Bool = true
+  ) -> [UInt8] {
     var migrated = self
+    if !keepsHistory { migrated[.ancillaryHashes] = nil }
     let hashes = hierarchy.versionHashes.filter { entities?.contains($0.key) ?? true }
     let sorted = hashes.sorted { $0.key < $1.key }
     let carried = frameworkVersion ?? 0

@@ -54,7 +54,7 @@ struct MappedPlanMaker {
       isLightweight: false, schema: schema.statements,
       control: try ControlRows(
         primaryKeys: schema.primaryKeys(highestKeys: [:]), storeUUID: "",
-        metadata: store.metadata.bytes(migratedTo: destination),
+        metadata: store.metadata.bytes(migratedTo: destination, keepsHistory: false),
         modelCache: try maker.whole.modelCacheBytes(), of: store),
       tables: builder.tables, joinTables: builder.joinTables,
       foreignTables: carried.map(\.table),
