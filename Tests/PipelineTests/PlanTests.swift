@@ -146,6 +146,21 @@ import Testing
     try application.close()
   }
 
+  @Test func `knows what runs with --state know`() throws {
+    let folder = try PipelineFolder.orders(["a"], "commit: { beside: -2 }")
+    let state = ["--state", folder.path("elsewhere")]
+    #expect(try folder.godwit(["run"], state).status == 0)
+    #expect(try folder.godwit(["plan"], state).summary["earlier"] as? Int == 1)
+    #expect(try folder.godwit(["plan"]).summary["earlier"] == nil)
+    for name in folder.storeFiles() {
+      try FileManager.default.removeItem(atPath: folder.path("stores/" + name))
+    }
+    for (options, reason) in [(state, "empty-root"), ([], "no-stores")] {
+      let plan = try folder.godwit(["plan"], options)
+      #expect(plan.status == 3 && "\(plan.results)".contains(reason), "\(plan.messages)")
+    }
+  }
+
   @Test func `of an interrupted run is carried out to the end`() throws {
     let names = (1...12).map { "s\($0)" }
     let folder = try PipelineFolder.orders(names, "workers: 1")
