@@ -8,7 +8,7 @@ enum FleetPlanText {
     for cohort in plan.cohorts {
       let isNamedAlone = !plan.cohorts.contains {
         ($0.source, $0.destination) == (cohort.source, cohort.destination)
-          && $0.sourceChecksum != cohort.sourceChecksum
+          && $0.sourceChecksum != nil && $0.sourceChecksum != cohort.sourceChecksum
       }
       lines += self.cohort(cohort, isNamedAlone: isNamedAlone)
     }

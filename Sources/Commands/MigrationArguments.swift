@@ -131,10 +131,10 @@ struct MigrationArguments: ParsableArguments {
     }
   }
 
-  /// Whether anything was said that a pipeline says itself.
+  /// Whether anything was said that a pipeline says itself, or that is for one store.
   var isMoreThanAStore: Bool {
     !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != nil
-      || output != nil || state != nil || workers != nil
+      || output != nil || workers != nil
       || shardBytes.bytes != MigrationRequest.defaultShardBytes || noInfer || noMigrate
       || invalid != .fail || acceptDamage || keepState || storeIsOffline || uriTable != nil
   }

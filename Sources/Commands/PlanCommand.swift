@@ -15,8 +15,8 @@ struct PlanCommand: AsyncParsableCommand {
       STORE may be a pipeline. Then its stores are counted by version, those that would not be \
       migrated by reason, and what would be lost by entity and property; a few stores are migrated \
       privately for a forecast of time and space. The other options are then --verbose, --out, \
-      --samples, --losses, --json and --quiet, and the exit code is 0, or 3 where stores would not \
-      be migrated.
+      --samples, --losses, --json, --quiet and --state, the folder that `run --state` was or will be \
+      given; and the exit code is 0, or 3 where stores would not be migrated.
       """)
 
   @OptionGroup var arguments: MigrationArguments
@@ -70,8 +70,8 @@ struct PlanCommand: AsyncParsableCommand {
   private func plan(_ path: String) async throws {
     guard !arguments.isMoreThanAStore else {
       throw ValidationError(
-        "With a pipeline, the only other options are --verbose, --out, --samples, --losses, --json and "
-          + "--quiet.")
+        "With a pipeline, the only other options are --verbose, --out, --samples, --losses, --state, "
+          + "--json and --quiet.")
     }
     let file = try out.map { try OutputFile($0, .plan) }
     let job = try PipelineJob(path: path, losses: arguments.losses)
@@ -81,7 +81,7 @@ struct PlanCommand: AsyncParsableCommand {
     let run = PipelineRun(
       job.pipeline, job.request,
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
-      observe: report.take)
+      state: arguments.state.map { FilePath($0) }, observe: report.take)
     let ticks = Task { await report.tick() }
     let outcome = await Task { try await run.plan(samples: samples ?? Self.defaultSamples) }.result
     ticks.cancel()

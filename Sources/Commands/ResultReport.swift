@@ -89,7 +89,7 @@ final class ResultReport: Sendable {
     switch result.verdict {
     case .sameModel:
       lines.append("\(result.store): same model, nothing to do")
-    case .migrated where isPlan:
+    case .migrated where isPlan && result.output == nil:
       lines.append("\(result.store): would be migrated\(versions(result))")
     case .migrated:
       var line = "\(result.store): migrated\(versions(result))"

@@ -48,6 +48,17 @@ import Testing
     #expect(maker.migrated.count == 5)
   }
 
+  @Test func `counts a store that was migrated before, and forecasts nothing for it`() {
+    var maker = FleetPlanMaker()
+    for isEarlier in [true, false] {
+      let result = self.result("/\(isEarlier)", .migrated, source: "1")
+      let store = FoundStore(path: FilePath(result.store), root: "/", bytes: 10)
+      maker.add(store, result, isEarlier: isEarlier)
+    }
+    #expect(maker.plan("nightly").cohorts.map(\.stores) == [2])
+    #expect(maker.migrated.map(\.path) == ["/false"])
+  }
+
   @Test func `tells versions of one name apart by their models`() throws {
     var maker = FleetPlanMaker()
     for (name, checksum) in [("a", "x"), ("b", "y"), ("c", "y")] {

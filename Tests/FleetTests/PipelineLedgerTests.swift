@@ -58,12 +58,18 @@ import Testing
     let second = try open(scratch, now: 2)
     #expect(second.isResumed && second.isFresh && forgotten(second) == [true, false])
     #expect(second.entry(of: "/a") != nil, "what a commit has left is known as ever")
+    let owner = RunOwner(pipeline: "/p/pipeline.yaml", file: "/p/pipeline.yaml")
+    func read() throws -> Set<FilePath> {
+      Set(try PipelineLedger.entries(in: scratch.path, of: owner).keys)
+    }
+    #expect(try read() == ["/b"])
     let other = try open(
       scratch, now: 3, stores: StoreSelection(patterns: ["b*"], paths: nil))
     #expect(other.isResumed && !other.isFresh && forgotten(other) == [false, false])
     try second.end(isFinished: false, isInHistory: true)
     let third = try open(scratch, now: 4)
     #expect(third.isResumed && !third.isFresh && forgotten(third) == [false, false])
+    #expect(try read() == ["/a", "/b"])
   }
 
   @Test func `goes on with no run of another pipeline that shares the folder`() throws {

@@ -111,6 +111,56 @@ import Testing
       try Godwit.run(["run", folder.url.path, "--plan", folder.path("nowhere")]).status == 65)
   }
 
+  /// An application has taken the output of `a` up.
+  @Test(
+    arguments: [("nothing", 2, 0), ("the store", 1, 3), ("the state", 0, 3)]
+      as [(String, Int, Int32)])
+  func `counts outputs that earlier runs wrote as a run does`(
+    changed: String, earlier: Int, status: Int32
+  ) throws {
+    let folder = try PipelineFolder.orders(["a", "b"], "commit: { beside: -2 }")
+    #expect(try Godwit.run(folder).status == 0)
+    let application = try Connection(path: folder.path("stores/a-2.sqlite"), mode: .readWrite)
+    try application.execute("PRAGMA journal_mode = WAL")
+    try application.execute("UPDATE ZORDER SET Z_OPT = Z_OPT + 1")
+    if changed == "the store" {
+      let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+      try store.execute("UPDATE ZORDER SET ZAMOUNT = 6")
+      try store.close()
+    }
+    if changed == "the state" {
+      try FileManager.default.removeItem(atPath: folder.path("state"))
+    }
+    let files = ["run.json", "ledger.jsonl"].map { "state/" + $0 }
+    let before = files.map { try? folder.bytes($0) }
+    let plan = try folder.godwit(["plan"], ["--out", folder.path("plan.json")])
+    #expect(files.map { try? folder.bytes($0) } == before)
+    let run = try folder.godwit(["run"], ["--plan", folder.path("plan.json")])
+    for end in [plan, run] {
+      #expect(end.status == status, "\(end.messages)")
+      #expect(end.summary["earlier"] as? Int ?? 0 == earlier)
+      #expect(end.reason(of: "a") == (status == 0 ? nil : "output"))
+    }
+    let fleet = try #require(plan.lines("fleet-plan").first)
+    #expect((fleet["forecast"] == nil) == (earlier > 0), "what is written needs no time")
+    try application.close()
+  }
+
+  @Test func `knows what runs with --state know`() throws {
+    let folder = try PipelineFolder.orders(["a"], "commit: { beside: -2 }")
+    let state = ["--state", folder.path("elsewhere")]
+    #expect(try folder.godwit(["run"], state).status == 0)
+    #expect(try folder.godwit(["plan"], state).summary["earlier"] as? Int == 1)
+    #expect(try folder.godwit(["plan"]).summary["earlier"] == nil)
+    for name in folder.storeFiles() {
+      try FileManager.default.removeItem(atPath: folder.path("stores/" + name))
+    }
+    for (options, reason) in [(state, "empty-root"), ([], "no-stores")] {
+      let plan = try folder.godwit(["plan"], options)
+      #expect(plan.status == 3 && "\(plan.results)".contains(reason), "\(plan.messages)")
+    }
+  }
+
   @Test func `of an interrupted run is carried out to the end`() throws {
     let names = (1...12).map { "s\($0)" }
     let folder = try PipelineFolder.orders(names, "workers: 1")

@@ -135,13 +135,15 @@ struct FleetPlanMaker {
   private var cohorts: [Key: FleetPlan.Cohort] = [:]
   private var reasons = ReasonGroups()
   private var losses = LossTotals()
+  /// The stores that are still to be migrated.
   private(set) var migrated: [FoundStore] = []
 
-  mutating func add(_ store: FoundStore?, _ result: MigrationResult) {
+  /// - Parameter isEarlier: Whether an earlier run has migrated it, so that no time and space is needed.
+  mutating func add(_ store: FoundStore?, _ result: MigrationResult, isEarlier: Bool = false) {
     reasons.add(result)
     losses.add(result)
     guard let store, result.verdict == .migrated || result.verdict == .sameModel else { return }
-    if result.verdict == .migrated { migrated.append(store) }
+    if result.verdict == .migrated, !isEarlier { migrated.append(store) }
     let path = (result.path?.count ?? 0) > 1 ? result.path : nil
     let key = Key(
       source: result.source, destination: result.destination,

@@ -146,6 +146,17 @@ final class PipelineLedger: Sendable {
     entries = Mutex(isInHistory ? lines : lines.mapValues(\.withoutHistory))
   }
 
+  /// What the next start of a run over all stores knows of each, for whoever only reads.
+  static func entries(in folder: FilePath, of owner: RunOwner) throws -> [FilePath: Entry] {
+    let fresh = try runName(folder).flatMap { $0.isResumed(by: owner) ? $0.fresh : nil }
+    let forgotten = fresh?.stores == StoreSelection.all.digest ? fresh?.lines ?? 0 : 0
+    var entries: [FilePath: Entry] = [:]
+    try forEachEntry(in: logFile(folder)) { entry, place in
+      if place.start >= forgotten { entries[FilePath(entry.store)] = entry.withoutHistory }
+    }
+    return entries
+  }
+
   private static func runName(_ folder: FilePath) throws -> RunName? {
     try RegularFile.bytesIfPresent(of: runFile(folder), limit: 65_536, isPrivate: true)
       .flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }

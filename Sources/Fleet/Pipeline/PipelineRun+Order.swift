@@ -133,7 +133,7 @@ extension PipelineRun {
     tell(outcome, &summary)
   }
 
-  private func tell(_ outcome: Outcome, _ summary: inout PipelineSummary) {
+  func tell(_ outcome: Outcome, _ summary: inout PipelineSummary) {
     summary.count(outcome.result)
     if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
     observe(.result(outcome.store, outcome.result))

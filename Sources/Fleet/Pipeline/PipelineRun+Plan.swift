@@ -36,41 +36,52 @@ extension PipelineRun {
     let quarantined = try RunHistory.quarantined(
       ledger?.quarantine() ?? [], limit: pipeline.quarantineAfter)
     let quarantineSettings = quarantineSettings(settings)
+    let recorded = recordedOutputs()
     var planned: [PlannedStores.Store] = []
     let hosts = hosts(pace: nil)
     // Results are told in the order of the stores.
-    var results: [MigrationResult?] = Array(repeating: nil, count: findings.stores.count)
+    var outcomes: [Outcome?] = Array(repeating: nil, count: findings.stores.count)
     var told = 0
-    await withTaskGroup(of: (Int, MigrationResult).self) { group in
+    await withTaskGroup(of: (Int, Outcome).self) { group in
       var begun = 0
       func begin() {
         guard begun < findings.stores.count, !Task.isCancelled else { return }
         let (place, store) = (begun, findings.stores[begun])
         begun += 1
         group.addTask {
-          if let refusal = Self.refusal(of: store) { return (place, refusal) }
+          func outcome(_ result: MigrationResult) -> (Int, Outcome) {
+            (place, Outcome(store: store, result: result))
+          }
+          if let refusal = Self.refusal(of: store) { return outcome(refusal) }
+          if let output = pipeline.output(of: store.path), let known = recorded[store.path],
+            known.settings == settings,
+            var done = try? written(output, of: store, by: known, nil)
+          {
+            done.result.sourceIdentity = known.identity
+            return (place, done)
+          }
           if let known = quarantined[store.path],
             known.isOf(quarantineSettings, mark: StoreFiles(store.path).markName)
           {
-            return (place, MigrationResult(quarantined: known))
+            return outcome(MigrationResult(quarantined: known))
           }
           let result = await hosts.perform(task(store, workers: 1, settings, .plan))
-          return (place, Self.gone(store, insteadOf: result) ?? result)
+          return outcome(Self.gone(store, insteadOf: result) ?? result)
         }
       }
       for _ in 0..<pool.workerCount { begin() }
-      for await (place, result) in group {
-        results[place] = result
-        while told < results.count, let next = results[told] {
-          summary.count(next)
-          maker.add(findings.stores[told], next)
+      for await (place, outcome) in group {
+        outcomes[place] = outcome
+        while told < outcomes.count, let outcome = outcomes[told] {
+          let next = outcome.result
+          tell(outcome, &summary)
+          maker.add(outcome.store, next, isEarlier: outcome.isEarlier)
           planned.append(
             PlannedStores.Store(
               store: next.store, identity: next.sourceIdentity,
               external: try? StoreFiles(FilePath(next.store)).externalState(),
               verdict: next.verdict))
-          observe(.result(findings.stores[told], next))
-          results[told] = nil
+          outcomes[told] = nil
           told += 1
         }
         begin()
@@ -87,6 +98,17 @@ extension PipelineRun {
       summary: summary, plan: plan,
       stores: PlannedStores(
         pipeline: pipeline.name, settings: planSettings(settings), stores: planned))
+  }
+
+  /// What the progress says of stores whose outputs lie beside them; nothing where it cannot be read.
+  private func recordedOutputs() -> [FilePath: PipelineLedger.Entry] {
+    guard pipeline.commit != .replace else { return [:] }
+    do {
+      return try PipelineLedger.entries(in: state, of: places.owner)
+    } catch {
+      observe(.warning("Which outputs earlier runs wrote is not known. \(error)"))
+      return [:]
+    }
   }
 
   /// Migrates a few stores to private files, side by side as a run would.

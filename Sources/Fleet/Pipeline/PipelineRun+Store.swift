@@ -182,29 +182,36 @@ extension PipelineRun {
     _ books: any StoreBooks
   ) throws -> Outcome? {
     guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
-    if let output {
-      guard known.verdict == .migrated, known.output == output.string,
-        try Self.isThere(output), Self.isOutput(output, of: known),
-        known.identity == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    } else {
-      guard let final = known.finalIdentity,
-        final == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    }
     // A run that was killed between the record and the end leaves its directory.
     let directory = directory(of: store)
-    if try directory.exists {
-      guard output != nil else { return nil }
-      try directory.remove()
+    if let output {
+      guard let outcome = try written(output, of: store, by: known, books) else { return nil }
+      if try directory.exists { try directory.remove() }
+      return outcome
     }
-    if known.verdict == .migrated, output != nil || known.run == books.run {
-      let result =
-        output == nil
-        ? earlierStart(known, books) : earlier(known, "Its output was written before", books)
-      return Outcome(store: store, result: result, isEarlier: true)
+    guard let final = known.finalIdentity,
+      final == (try StoreFiles(store.path).identity().name), try !directory.exists
+    else { return nil }
+    if known.verdict == .migrated, known.run == books.run {
+      return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
     }
     return Outcome(store: store, result: sameModel(known))
+  }
+
+  /// What became of a store whose output lies beside it, written from the store as it is now; nil where it
+  /// has to be looked at. Changes nothing.
+  ///
+  /// - Parameter books: Nil for whoever wants none of what the line says beside its entry.
+  func written(
+    _ output: FilePath, of store: FoundStore, by known: PipelineLedger.Entry,
+    _ books: (any StoreBooks)?
+  ) throws -> Outcome? {
+    guard known.verdict == .migrated, known.output == output.string,
+      try Self.isThere(output), Self.isOutput(output, of: known),
+      known.identity == (try StoreFiles(store.path).identity().name)
+    else { return nil }
+    let result = earlier(known, "Its output was written before", books)
+    return Outcome(store: store, result: result, isEarlier: true)
   }
 
   func sameModel(_ known: PipelineLedger.Entry) -> MigrationResult {
@@ -241,7 +248,7 @@ extension PipelineRun {
 
   /// What is said of a store that was migrated before: what was said of it then.
   func earlier(
-    _ known: PipelineLedger.Entry, _ words: String, _ books: any StoreBooks
+    _ known: PipelineLedger.Entry, _ words: String, _ books: (any StoreBooks)?
   ) -> MigrationResult {
     var result = MigrationResult(
       store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
@@ -265,12 +272,12 @@ extension PipelineRun {
 
 extension MigrationResult {
   /// Says again what an earlier start has said of the store.
-  mutating func take(_ known: PipelineLedger.Entry, _ books: any StoreBooks) {
+  mutating func take(_ known: PipelineLedger.Entry, _ books: (any StoreBooks)?) {
     (source, destination) = (known.source, known.destination)
     (output, backup, rows) = (known.output, known.backup, known.rows)
     losses = known.losses ?? []
     (setAside, rejects) = (known.setAside, known.rejects)
-    guard let detail = books.detail(of: FilePath(known.store)) else { return }
+    guard let detail = books?.detail(of: FilePath(known.store)) else { return }
     reasons = detail.reasons ?? reasons
     (counts, path) = (detail.counts, detail.path)
     findings = detail.findings ?? []
