@@ -48,6 +48,15 @@ import Testing
     #expect(maker.migrated.count == 5)
   }
 
+  @Test func `counts a store once that loses the same in two steps`() {
+    let losses = [3, 4].map {
+      Loss(.attribute, entity: "Recipe", property: "note", count: $0, message: "lost")
+    }
+    var totals = LossTotals()
+    for store in ["/a", "/b"] { totals.add(result(store, .migrated, losses: losses)) }
+    #expect(totals.all.map(\.count) == [14] && totals.all.map(\.stores) == [2])
+  }
+
   @Test func `tells versions of one name apart by their models`() throws {
     var maker = FleetPlanMaker()
     for (name, checksum) in [("a", "x"), ("b", "y"), ("c", "y")] {
