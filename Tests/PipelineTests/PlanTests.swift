@@ -123,6 +123,23 @@ import Testing
     #expect(run.status == 0 && run.counts == "12 found, 12 migrated", "\(run.messages)")
   }
 
+  @Test(arguments: ["--only", "--files-from"])
+  func `is not carried out in part where a store of that part has vanished`(option: String) throws {
+    let folder = try PipelineFolder.orders(["a/1", "a/2", "b/1"], "")
+    let (plan, list) = (folder.path("plan.json"), folder.path("list"))
+    let paths = ["a/1", "a/2"].map { folder.path("stores/\($0).sqlite") }
+    try paths.joined(separator: "\n").write(toFile: list, atomically: true, encoding: .utf8)
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+    try FileManager.default.removeItem(atPath: paths[1])
+    let files = folder.storeFiles()
+    let part = [option, option == "--only" ? "a/*" : list]
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan] + part)
+    #expect(run.status == 65 && run.messages.contains("1 vanished: \(paths[1])"), "\(run.messages)")
+    #expect(folder.storeFiles() == files)
+    let other = try Godwit.run(["run", folder.url.path, "--plan", plan, "--only", "b/*"])
+    #expect(other.status == 0, "\(other.messages)")
+  }
+
   @Test func `is carried out in parts, and again`() throws {
     let folder = try PipelineFolder.orders(["a", "b"])
     let plan = folder.path("plan.json")

@@ -64,8 +64,10 @@ extension PipelineRun {
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
   ) throws {
     var left: [FilePath: String]?
+    let roots = pipeline.stores.roots.compactMap(\.resolved)
     try options.plan?.check(
-      findings.stores, settings: planSettings(settings), isWhole: options.selection.isAll
+      findings.stores, settings: planSettings(settings),
+      isMeant: { options.selection.means($0, roots: roots) }
     ) { store, identity in
       // What an earlier start, or run, of the same settings has left needs no other plan.
       if let known = ledger.entry(of: store.path), known.settings == settings,
