@@ -140,6 +140,29 @@ import Testing
     #expect(other.status == 0, "\(other.messages)")
   }
 
+  @Test func `is carried out beside stores that a run does not open`() throws {
+    let folder = try PipelineFolder.orders(["a"], "")
+    try folder.writeBad("bad")
+    for _ in 0..<3 { #expect(try Godwit.run(folder).status == 3) }
+    for name in ["b", "linked"] { try folder.writeOrder(name) }
+    // External data behind a link is refused before the store is looked at.
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("stores/.linked_SUPPORT"), withDestinationPath: folder.path("."))
+    let plan = folder.path("plan.json")
+    let made = try Godwit.run(
+      ["plan", folder.url.path, "--out", plan, "--samples", "0", "--json", "--verbose"])
+    let verdict = { (name: String) in
+      made.results[folder.path("stores/\(name).sqlite")]?["verdict"] as? String
+    }
+    #expect(verdict("bad") == "quarantined" && verdict("linked") == "refused")
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
+    #expect(run.status == 3, "\(run.messages)")
+    #expect(run.counts == "4 found, 1 migrated, 1 same-model, 1 refused, 1 quarantined")
+    try folder.writeBad("bad")
+    let changed = try Godwit.run(["run", folder.url.path, "--plan", plan])
+    #expect(changed.status == 65 && changed.messages.contains("1 changed: "))
+  }
+
   @Test func `is carried out in parts, and again`() throws {
     let folder = try PipelineFolder.orders(["a", "b"])
     let plan = folder.path("plan.json")

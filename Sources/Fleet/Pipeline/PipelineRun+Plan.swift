@@ -66,7 +66,8 @@ extension PipelineRun {
           maker.add(findings.stores[told], next)
           planned.append(
             PlannedStores.Store(
-              store: next.store, identity: next.sourceIdentity,
+              // Of one that was not looked at, as it is now.
+              store: next.store, identity: next.sourceIdentity ?? Self.identity(of: next.store),
               external: try? StoreFiles(FilePath(next.store)).externalState(),
               verdict: next.verdict))
           observe(.result(findings.stores[told], next))
@@ -87,6 +88,10 @@ extension PipelineRun {
       summary: summary, plan: plan,
       stores: PlannedStores(
         pipeline: pipeline.name, settings: planSettings(settings), stores: planned))
+  }
+
+  private static func identity(of store: String) -> String? {
+    try? StoreFiles(FilePath(store)).identity().name
   }
 
   /// Migrates a few stores to private files, side by side as a run would.
