@@ -123,6 +123,38 @@ import Testing
     #expect(run.status == 0 && run.counts == "12 found, 12 migrated", "\(run.messages)")
   }
 
+  /// A store with a WAL is replaced in several steps.
+  @Test func `of a run that was killed in a commit is carried out to the end`() throws {
+    var cutOff = 0
+    for step in stride(from: 20, to: 90, by: 3) {
+      let folder = try PipelineFolder("recipes-2.0")
+      let models = FixtureModels.folder.appendingPathComponent("Recipes.xcdatamodeld").path
+      let store = folder.path("stores/a.sqlite")
+      let made = try Godwit.run([
+        "fixture", "\(models):Recipes", "-o", store, "--rows", "10", "--ascii", "--wal",
+        "--valid-for", "\(models):Recipes 2",
+      ])
+      #expect(made.status == 0, "\(made.messages)")
+      try "stores: { roots: stores }\nmodels: \(models)\ndestination: Recipes 2\n"
+        .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+      let plan = folder.path("plan.json")
+      #expect(
+        try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+      let before = try folder.contentsOfStoresAlone()
+      let options = ["--plan", plan]
+      guard try folder.godwit(["run"], options, killAfter: step).status == -SIGKILL else { break }
+      let left = (try? folder.names(in: "state/stores").first).map { "state/stores/\($0)" }
+      if let left, try folder.names(in: left).contains("journal.json"),
+        try folder.contentsOfStoresAlone() != before
+      {
+        cutOff += 1
+      }
+      let run = try folder.godwit(["run"], options)
+      #expect(run.status == 0, "step \(step): \(run.messages)")
+    }
+    #expect(cutOff > 0, "some are killed in a commit")
+  }
+
   @Test(arguments: ["--only", "--files-from"])
   func `is not carried out in part where a store of that part has vanished`(option: String) throws {
     let folder = try PipelineFolder.orders(["a/1", "a/2", "b/1"], "")

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitLedger
@@ -75,6 +76,8 @@ extension PipelineRun {
       {
         return true
       }
+      // Nor does what a commit has made of it that was cut off.
+      if (try? StoreSwap.isCutOff(in: directory(of: store), of: store.path)) == true { return true }
       // Nor does what its tasks have, and no start has taken over.
       let own = left ?? (try? LeftResults(of: places))?.finalIdentities(settings: settings) ?? [:]
       left = own
