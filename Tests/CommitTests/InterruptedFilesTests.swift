@@ -3,6 +3,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitSQLite
 import StoreFixtures
 import SystemPackage
 import Testing
@@ -40,6 +41,33 @@ import Testing
     #expect(try fixture.recover() == .takenBack)
     #expect(try DurableFile.exists(external(fixture, SwapFixture.kept)))
     #expect(try fixture.content() == (fixture.way == .beside ? .absent : .old))
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `is known by what it left, until somebody writes to the source`(
+    way: SwapFixture.Way
+  ) throws {
+    for step in 1...(try SwapFixture.durableSteps(way)) {
+      let fixture = try SwapFixture(way)
+      let assembled = try fixture.assemble()
+      let crash = StepCounter(stoppingAfter: step)
+      #expect(throws: SimulatedCrash.self) {
+        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+          _ = try fixture.swap.commit(assembled)
+        }
+      }
+      let hasBegun = try DurableFile.exists(fixture.run.journal) && way != .beside
+      #expect(
+        try StoreSwap.isCutOff(in: fixture.run, of: fixture.source) == hasBegun, "step \(step)")
+      guard try hasBegun && fixture.content() == .old else { continue }
+      // The clock of file times moves every few milliseconds.
+      usleep(20_000)
+      let application = try Connection(path: fixture.source.string, mode: .readWrite)
+      try application.execute("UPDATE ZWORD SET WORD = 'newer'")
+      try application.close()
+      #expect(
+        try !StoreSwap.isCutOff(in: fixture.run, of: fixture.source), "step \(step)")
+    }
   }
 
   enum Change: CaseIterable { case cut, exchanged, removed }

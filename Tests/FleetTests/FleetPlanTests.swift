@@ -59,6 +59,15 @@ import Testing
     #expect(maker.migrated.map(\.path) == ["/false"])
   }
 
+  @Test func `counts a store once that loses the same in two steps`() {
+    let losses = [3, 4].map {
+      Loss(.attribute, entity: "Recipe", property: "note", count: $0, message: "lost")
+    }
+    var totals = LossTotals()
+    for store in ["/a", "/b"] { totals.add(result(store, .migrated, losses: losses)) }
+    #expect(totals.all.map(\.count) == [14] && totals.all.map(\.stores) == [2])
+  }
+
   @Test func `tells versions of one name apart by their models`() throws {
     var maker = FleetPlanMaker()
     for (name, checksum) in [("a", "x"), ("b", "y"), ("c", "y")] {
@@ -137,19 +146,34 @@ import Testing
     func found(_ names: [String]) -> [FoundStore] {
       names.map { FoundStore(path: scratch.path.appending($0), root: scratch.path, bytes: 1) }
     }
-    try plan.check(found(["a", "b"]), settings: "s", isWhole: true) { _, _ in false }
+    let root = scratch.path
+    func check(
+      _ names: [String], settings: String = "s", meaning selection: StoreSelection = .all
+    ) throws {
+      try plan.check(
+        found(names), settings: settings,
+        isMeant: { selection.means($0, roots: [root]) }, isOurs: { _, _ in false })
+    }
+    try check(["a", "b"])
+    let (a, b) = (root.appending("a").string, root.appending("b").string)
     // A part of them is not all.
-    try plan.check(found(["a"]), settings: "s", isWhole: false) { _, _ in false }
+    try check(["a"], meaning: StoreSelection(patterns: ["a"], paths: nil))
+    for selection in [
+      .all, try StoreSelection(patterns: ["b", "a"], paths: nil),
+      try StoreSelection(patterns: [], paths: [a, b]),
+      try StoreSelection(patterns: ["?"], paths: [a, b]),
+    ] {
+      #expect(throws: PlanDrift.stores(changed: [], vanished: [b], new: [])) {
+        try check(["a"], meaning: selection)
+      }
+    }
     #expect(
       throws: PlanDrift.stores(
-        changed: [], vanished: [scratch.path.appending("b").string],
-        new: [scratch.path.appending("c").string])
+        changed: [], vanished: [b], new: [scratch.path.appending("c").string])
     ) {
-      try plan.check(found(["a", "c"]), settings: "s", isWhole: true) { _, _ in false }
+      try check(["a", "c"])
     }
-    #expect(throws: PlanDrift.otherSettings(pipeline: "p")) {
-      try plan.check([], settings: "t", isWhole: true) { _, _ in false }
-    }
+    #expect(throws: PlanDrift.otherSettings(pipeline: "p")) { try check([], settings: "t") }
   }
 
   @Test(arguments: [

@@ -145,12 +145,62 @@ import Testing
       let next = try Godwit.run(folder)
       #expect(next.status == 0, "step \(step): \(next.messages)")
       #expect(copies(folder) == [], "step \(step)")
+      if !isClosed { #expect(folder.snapshots().count == 1, "step \(step)") }
     }
     #expect(seen > 0)
+  }
+
+  /// An application writes to the store after the start that is killed.
+  @Test func `makes a further snapshot of a store in use that was written to since`() throws {
+    var (cutOff, recorded) = (0, 0)
+    for step in stride(from: 34, to: 120, by: 3) {
+      let folder = try PipelineFolder("recipes-2.0")
+      var fleet = RecipesFleet(stores: 1, rows: 400, seed: 21)
+      fleet.external = true
+      try fleet.write(to: folder.path("stores"))
+      try """
+      stores: { roots: stores, in-use: snapshot }
+      models: ../../Fixtures/Recipes.xcdatamodeld
+      destination: Recipes 2
+      """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+      let store = folder.path("stores/user-0001/Recipes.sqlite")
+      let application = try Connection(path: store, mode: .readWrite)
+      let read = "BEGIN; SELECT count(*) FROM ZRECIPE"
+      try application.execute("PRAGMA journal_mode = WAL; \(read)")
+      guard try Godwit.run(folder, killAfter: step).status == -SIGKILL else { break }
+      let before = try folder.snapshots().map { try folder.bytes("stores/\($0)") }
+      let copy = try folder.names(in: "state/stores").first { $0.hasSuffix("-snapshot") }
+      let journal = folder.path("state/stores/\(copy ?? "")/run/journal.json")
+      if FileManager.default.fileExists(atPath: journal) { cutOff += 1 }
+      let known = (try? folder.bytes("state/ledger.jsonl")) ?? Data()
+      if known.range(of: Data(".godwit-snapshot-".utf8)) != nil { recorded += 1 }
+      try application.execute(
+        "COMMIT; UPDATE ZRECIPE SET ZNAME = 'newer', Z_OPT = Z_OPT + 1; \(read)")
+      let run = try Godwit.run(folder)
+      #expect(
+        run.status == 0 && run.counts == "1 found, 1 migrated", "step \(step): \(run.messages)")
+      #expect(run.summary["snapshots"] as? Int == 1)
+      let output = try #require(run.results[store]?["output"] as? String)
+      let snapshot = try Connection(path: output, mode: .immutable)
+      #expect(
+        try snapshot.drawn("SELECT DISTINCT ZNAME FROM ZRECIPE") == ["newer"], "step \(step)")
+      let after = try folder.snapshots().map { try folder.bytes("stores/\($0)") }
+      #expect(after.count > before.count && before.allSatisfy(after.contains), "step \(step)")
+      #expect(try folder.names(in: "state/stores").allSatisfy { !$0.hasSuffix("-snapshot") })
+      try application.close()
+    }
+    #expect(cutOff > 0 && recorded > 0, "some are killed in the commit, and some after it")
   }
 }
 
 extension PipelineFolder {
+  /// The main files of snapshots.
+  fileprivate func snapshots() -> [String] {
+    storeFiles().filter {
+      $0.contains(".godwit-snapshot-") && !$0.contains("_SUPPORT/") && $0.hasSuffix(".sqlite")
+    }
+  }
+
   /// Somebody who has the ledger open, as a dashboard does, until this is closed.
   fileprivate func readerOfLedger() throws -> Connection {
     let reader = try Connection(path: path("ledger.sqlite"), mode: .readOnly)

@@ -173,6 +173,78 @@ import Testing
     #expect(run.status == 0 && run.counts == "12 found, 12 migrated", "\(run.messages)")
   }
 
+  /// A store with a WAL is replaced in several steps.
+  @Test func `of a run that was killed in a commit is carried out to the end`() throws {
+    var cutOff = 0
+    for step in stride(from: 20, to: 90, by: 3) {
+      let folder = try PipelineFolder("recipes-2.0")
+      let models = FixtureModels.folder.appendingPathComponent("Recipes.xcdatamodeld").path
+      let store = folder.path("stores/a.sqlite")
+      let made = try Godwit.run([
+        "fixture", "\(models):Recipes", "-o", store, "--rows", "10", "--ascii", "--wal",
+        "--valid-for", "\(models):Recipes 2",
+      ])
+      #expect(made.status == 0, "\(made.messages)")
+      try "stores: { roots: stores }\nmodels: \(models)\ndestination: Recipes 2\n"
+        .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+      let plan = folder.path("plan.json")
+      #expect(
+        try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+      let before = try folder.contentsOfStoresAlone()
+      let options = ["--plan", plan]
+      guard try folder.godwit(["run"], options, killAfter: step).status == -SIGKILL else { break }
+      let left = (try? folder.names(in: "state/stores").first).map { "state/stores/\($0)" }
+      if let left, try folder.names(in: left).contains("journal.json"),
+        try folder.contentsOfStoresAlone() != before
+      {
+        cutOff += 1
+      }
+      let run = try folder.godwit(["run"], options)
+      #expect(run.status == 0, "step \(step): \(run.messages)")
+    }
+    #expect(cutOff > 0, "some are killed in a commit")
+  }
+
+  @Test(arguments: ["--only", "--files-from"])
+  func `is not carried out in part where a store of that part has vanished`(option: String) throws {
+    let folder = try PipelineFolder.orders(["a/1", "a/2", "b/1"], "")
+    let (plan, list) = (folder.path("plan.json"), folder.path("list"))
+    let paths = ["a/1", "a/2"].map { folder.path("stores/\($0).sqlite") }
+    try paths.joined(separator: "\n").write(toFile: list, atomically: true, encoding: .utf8)
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+    try FileManager.default.removeItem(atPath: paths[1])
+    let files = folder.storeFiles()
+    let part = [option, option == "--only" ? "a/*" : list]
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan] + part)
+    #expect(run.status == 65 && run.messages.contains("1 vanished: \(paths[1])"), "\(run.messages)")
+    #expect(folder.storeFiles() == files)
+    let other = try Godwit.run(["run", folder.url.path, "--plan", plan, "--only", "b/*"])
+    #expect(other.status == 0, "\(other.messages)")
+  }
+
+  @Test func `is carried out beside stores that a run does not open`() throws {
+    let folder = try PipelineFolder.orders(["a"], "")
+    try folder.writeBad("bad")
+    for _ in 0..<3 { #expect(try Godwit.run(folder).status == 3) }
+    for name in ["b", "linked"] { try folder.writeOrder(name) }
+    // External data behind a link is refused before the store is looked at.
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("stores/.linked_SUPPORT"), withDestinationPath: folder.path("."))
+    let plan = folder.path("plan.json")
+    let made = try Godwit.run(
+      ["plan", folder.url.path, "--out", plan, "--samples", "0", "--json", "--verbose"])
+    let verdict = { (name: String) in
+      made.results[folder.path("stores/\(name).sqlite")]?["verdict"] as? String
+    }
+    #expect(verdict("bad") == "quarantined" && verdict("linked") == "refused")
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
+    #expect(run.status == 3, "\(run.messages)")
+    #expect(run.counts == "4 found, 1 migrated, 1 same-model, 1 refused, 1 quarantined")
+    try folder.writeBad("bad")
+    let changed = try Godwit.run(["run", folder.url.path, "--plan", plan])
+    #expect(changed.status == 65 && changed.messages.contains("1 changed: "))
+  }
+
   @Test func `is carried out in parts, and again`() throws {
     let folder = try PipelineFolder.orders(["a", "b"])
     let plan = folder.path("plan.json")

@@ -98,12 +98,15 @@ package struct LossTotals: Sendable {
   /// Adds what a store that is migrated loses; nothing for any other.
   package mutating func add(_ result: MigrationResult) {
     guard result.verdict == .migrated else { return }
+    // A chain may lose the same in several steps.
+    var known: Set<Key> = []
     for loss in result.losses {
       let key = Key(kind: loss.kind, entity: loss.entity, property: loss.property)
       let total = totals[key]
       totals[key] = FleetPlan.LossTotal(
         kind: loss.kind, entity: loss.entity, property: loss.property,
-        count: (total?.count ?? 0).added(loss.count), stores: (total?.stores ?? 0) + 1)
+        count: (total?.count ?? 0).added(loss.count),
+        stores: (total?.stores ?? 0) + (known.insert(key).inserted ? 1 : 0))
     }
   }
 

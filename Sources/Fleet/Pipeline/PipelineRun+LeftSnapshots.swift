@@ -50,7 +50,8 @@ extension PipelineRun {
       if try FileLock.isHeld(at: directory.lock) { return }
       // What it has put beside the store becomes whole, or goes.
       if let journal = try CommitJournal.read(in: directory) {
-        try await finishCommit(of: journal, in: directory, folder, setting)
+        let clone = try StoreClone.store(of: journal, in: folder)
+        try await finishCommit(of: journal, clone, in: directory, [setting.lease.token]) { _ in }
       }
       try DurableFile.removeTree(folder)
     } catch {
@@ -61,15 +62,20 @@ extension PipelineRun {
     }
   }
 
-  private func finishCommit(
-    of journal: CommitJournal, in directory: RunDirectory, _ folder: FilePath, _ setting: Setting
+  /// Brings the commit of a snapshot to its end.
+  ///
+  /// - Parameter record: Called with what the commit did, unless it was taken back.
+  func finishCommit(
+    of journal: CommitJournal, _ clone: FilePath, in directory: RunDirectory,
+    _ leases: [LeaseToken], record: (MigrationResult) throws -> Void
   ) async throws {
-    let clone = try DurableFile.names(in: folder).filter { $0.hasPrefix("store-") }.min()
     var request = template
-    request.store = folder.appending(clone ?? "store-")
-    request.output = FilePath(journal.store)
+    (request.store, request.output) = (clone, FilePath(journal.store))
     var settings = StoreRun.Settings(pool: pool)
-    settings.leases = [setting.lease.token]
-    _ = try await StoreRun(request, directory: directory, settings: settings).finishCommit { _ in }
+    settings.leases = leases
+    // A process that was killed may be about to end.
+    settings.lockPatienceSeconds = 10
+    _ = try await StoreRun(request, directory: directory, settings: settings)
+      .finishCommit(record: record)
   }
 }

@@ -78,7 +78,8 @@ extension PipelineRun {
           maker.add(outcome.store, next, isEarlier: outcome.isEarlier)
           planned.append(
             PlannedStores.Store(
-              store: next.store, identity: next.sourceIdentity,
+              // Of one that was not looked at, as it is now.
+              store: next.store, identity: next.sourceIdentity ?? Self.identity(of: next.store),
               external: try? StoreFiles(FilePath(next.store)).externalState(),
               verdict: next.verdict))
           outcomes[told] = nil
@@ -109,6 +110,10 @@ extension PipelineRun {
       observe(.warning("Which outputs earlier runs wrote is not known. \(error)"))
       return [:]
     }
+  }
+
+  private static func identity(of store: String) -> String? {
+    try? StoreFiles(FilePath(store)).identity().name
   }
 
   /// Migrates a few stores to private files, side by side as a run would.

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitLedger
@@ -64,8 +65,10 @@ extension PipelineRun {
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
   ) throws {
     var left: [FilePath: String]?
+    let roots = pipeline.stores.roots.compactMap(\.resolved)
     try options.plan?.check(
-      findings.stores, settings: planSettings(settings), isWhole: options.selection.isAll
+      findings.stores, settings: planSettings(settings),
+      isMeant: { options.selection.means($0, roots: roots) }
     ) { store, identity in
       // What an earlier start, or run, of the same settings has left needs no other plan.
       if let known = ledger.entry(of: store.path), known.settings == settings,
@@ -73,6 +76,8 @@ extension PipelineRun {
       {
         return true
       }
+      // Nor does what a commit has made of it that was cut off.
+      if (try? StoreSwap.isCutOff(in: directory(of: store), of: store.path)) == true { return true }
       // Nor does what its tasks have, and no start has taken over.
       let own = left ?? (try? LeftResults(of: places))?.finalIdentities(settings: settings) ?? [:]
       left = own

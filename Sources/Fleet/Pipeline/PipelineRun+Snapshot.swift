@@ -20,6 +20,17 @@ extension PipelineRun {
       .appending((name?.stem ?? "") + LedgerStanding.snapshotMark + run + extended)
   }
 
+  /// An earlier start of the run may have made one of another state, which stays: the next one gets a number.
+  private static func unusedPath(_ path: FilePath, of store: FilePath) throws -> FilePath {
+    let end = store.lastComponent?.extension.map { "." + $0 } ?? ""
+    var (unused, number) = (path, 1)
+    while try FileKind(at: unused) != .none {
+      number += 1
+      unused = FilePath(path.string.dropLast(end.count) + "-\(number)" + end)
+    }
+    return unused
+  }
+
   /// In the coordinator: has a snapshot of a store migrated.
   func migrateSnapshot(
     _ task: StoreTask, of store: FoundStore, _ setting: Setting
@@ -69,39 +80,54 @@ extension PipelineRun {
   }
 
   /// In the process that coordinates the store.
+  ///
+  /// A commit that was cut off comes to its end first, with the clone and the output that it began with. Of the
+  /// state that the store still has it is the result; else it is told of, and a further snapshot is made.
   func migrateSnapshot(
     _ store: FoundStore, _ task: StoreTask, output: FilePath, policies: PolicyRegistry,
     record: @escaping @Sendable (MigrationResult) throws -> Void,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
     let folder = snapshotFolder(of: store)
+    let directory = RunDirectory(folder.appending("run"))
+    var request = request(for: store)
+    var place = output
+    var earlier: [String] = []
     let clone: StoreClone
     do {
       clone = try await onOwnThread { try StoreClone(of: store.path, in: folder) }
+      let isFixed = request.output != nil
+      let journal = try CommitJournal.read(in: directory)
+      let begun = try journal.map { try clone.begun($0, in: folder) }
+      if let journal, begun?.store == clone.store,
+        !isFixed || FilePath(journal.store).isSamePlace(as: output)
+      {
+        place = FilePath(journal.store)
+      } else {
+        if let journal, let begun {
+          let leases = [task.lease, task.permit].compactMap { $0 }
+          try await finishCommit(of: journal, begun.store, in: directory, leases) { result in
+            var result = begun.named(result, of: store.path, at: FilePath(journal.store))
+            result.isOfEarlierCommit = true
+            try record(result)
+            earlier = result.earlierCommitNotes
+          }
+        }
+        if !isFixed { place = try Self.unusedPath(output, of: store.path) }
+      }
+      try clone.removeOthers(in: folder)
     } catch {
       return MigrationResult(failing: store.path.string, with: error)
     }
-    var request = request(for: store)
-    (request.store, request.output) = (clone.store, output)
+    (request.store, request.output) = (clone.store, place)
+    let (snapshot, earlierNotes) = (place, earlier)
     @Sendable func named(_ result: MigrationResult) -> MigrationResult {
-      var result = result
-      result.store = store.path.string
-      result.sourceIdentity = clone.identity
-      result.finalIdentity = nil
-      if result.verdict == .migrated {
-        result.notes.append(
-          "The store is in use and stays as it is. A snapshot of it was migrated to \(output).")
-        if let lost = clone.lostGroup {
-          result.notes += lost.notes(of: output.string)
-          var rights = result.lostRights ?? LostRights()
-          rights.group = lost.group
-          result.lostRights = rights
-        }
-      }
+      var result = clone.named(result, of: store.path, at: snapshot)
+      result.notes = earlierNotes + result.notes
       return result
     }
     let result = await StoreRun(
-      request, directory: RunDirectory(folder.appending("run")),
+      request, directory: directory,
       settings: settings(task, policies: policies) { try record(named($0)) },
       observe: observe
     ).run()
@@ -120,8 +146,7 @@ struct StoreClone: Sendable {
   /// The group of the store, where neither the clone nor what is made of it can have it.
   private(set) var lostGroup: LostRights?
 
-  /// Clones a store, or takes the clone of this state that is there already. Clones of other states
-  /// go.
+  /// Clones a store, or takes the clone of this state that is there already.
   init(of original: FilePath, in folder: FilePath) throws {
     let files = StoreFiles(original)
     try DurableFile.makeFolder(folder)
@@ -130,15 +155,70 @@ struct StoreClone: Sendable {
     let (store, identity) = try Self.clone(files, in: folder, externalTo: links)
     // What is made of the clone takes its rights: the folder keeps others out meanwhile.
     let lost = try DurableFile.copyRights(ofFile: original, toWritable: store)
-    for name in try DurableFile.names(in: folder)
-    where name.hasPrefix("store-") && folder.appending(name) != store {
-      try DurableFile.removeTree(folder.appending(name))
-    }
     let target = StoreFiles(store).externalDataFolder
     try Self.link(links, into: target)
     (self.store, self.identity) = (store, identity.name)
     // What somebody makes beside the store is their own.
     lostGroup = LostRights(group: lost.group).ifAny
+  }
+
+  /// Clones of other states go, once no commit is of one of them.
+  func removeOthers(in folder: FilePath) throws {
+    for name in try DurableFile.names(in: folder)
+    where name.hasPrefix(Self.prefix) && folder.appending(name) != store {
+      try DurableFile.removeTree(folder.appending(name))
+    }
+  }
+
+  private static let prefix = "store-"
+
+  /// The clone that a commit began with: the one that it takes external data from, which may be gone. Where it takes
+  /// none, nothing of the commit depends on it.
+  ///
+  /// - Parameter new: One that may be newer than the commit.
+  static func store(
+    of journal: CommitJournal, in folder: FilePath, new: FilePath? = nil
+  ) throws -> FilePath {
+    // .store-STATE_SUPPORT/_EXTERNAL_DATA
+    let end = "_SUPPORT"
+    for source in journal.externalSources {
+      let support = FilePath(source).removingLastComponent().lastComponent?.string ?? ""
+      if support.hasPrefix("." + prefix), support.hasSuffix(end) {
+        return folder.appending(support.dropFirst().dropLast(end.count) + ".sqlite")
+      }
+    }
+    let others = try DurableFile.names(in: folder).filter {
+      $0.hasPrefix(prefix) && $0.hasSuffix(".sqlite") && folder.appending($0) != new
+    }
+    return others.min().map { folder.appending($0) } ?? new ?? folder.appending(prefix)
+  }
+
+  /// The clone that a commit began with, where this one may be of a later state.
+  func begun(_ journal: CommitJournal, in folder: FilePath) throws -> StoreClone {
+    var clone = self
+    clone.store = try Self.store(of: journal, in: folder, new: store)
+    clone.identity = String((clone.store.stem ?? "").dropFirst(Self.prefix.count))
+    return clone
+  }
+
+  /// What is known of the clone's migration, as that of the store.
+  func named(
+    _ result: MigrationResult, of original: FilePath, at output: FilePath
+  ) -> MigrationResult {
+    var result = result
+    result.store = original.string
+    result.sourceIdentity = identity
+    result.finalIdentity = nil
+    guard result.verdict == .migrated else { return result }
+    result.notes.append(
+      "The store is in use and stays as it is. A snapshot of it was migrated to \(output).")
+    if let lostGroup {
+      result.notes += lostGroup.notes(of: output.string)
+      var rights = result.lostRights ?? LostRights()
+      rights.group = lostGroup.group
+      result.lostRights = rights
+    }
+    return result
   }
 
   /// An application adds a file before the row that refers to it, and removes it after: together, the looks

@@ -53,11 +53,12 @@ package struct PlannedStores: Codable, Sendable, Equatable {
   /// Compares with what is there now.
   ///
   /// - Parameters:
-  ///   - isWhole: Whether `found` are all stores of the pipeline.
+  ///   - found: The pipeline's stores that are meant.
+  ///   - isMeant: Whether a store that is not there is, too.
   ///   - isOurs: Whether a state of a store is what a run of these settings made of it.
   /// - Throws: ``PlanDrift``.
   func check(
-    _ found: [FoundStore], settings: String, isWhole: Bool,
+    _ found: [FoundStore], settings: String, isMeant: (FilePath) -> Bool,
     isOurs: (FoundStore, String) -> Bool
   ) throws {
     guard settings == self.settings else { throw PlanDrift.otherSettings(pipeline: pipeline) }
@@ -77,7 +78,7 @@ package struct PlannedStores: Codable, Sendable, Equatable {
         changed.append(store.path.string)
       }
     }
-    let vanished = isWhole ? planned.values.map(\.store).sorted() : []
+    let vanished = planned.filter { isMeant($0.key) }.map(\.value.store).sorted()
     guard new.isEmpty, changed.isEmpty, vanished.isEmpty else {
       throw PlanDrift.stores(changed: changed, vanished: vanished, new: new)
     }

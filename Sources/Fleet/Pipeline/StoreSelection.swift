@@ -74,17 +74,19 @@ package struct StoreSelection: Sendable {
     }
     let known = Set(stores.map(\.path))
     let unknown = (paths ?? []).filter { !known.contains($0) }.map(\.string).sorted()
-    var chosen = stores
-    if let paths { chosen.removeAll { !paths.contains($0.path) } }
-    var unmatched: [String] = []
-    if let patterns {
-      let meant = patterns.map { pattern in
-        Set(chosen.filter { pattern.means($0.path, roots: roots) }.map(\.path))
-      }
-      chosen.removeAll { store in !meant.contains { $0.contains(store.path) } }
-      unmatched = zip(patterns, meant).filter(\.1.isEmpty).map(\.0.text)
+    let chosen = stores.filter { means($0.path, roots: roots) }
+    let unmatched = (patterns ?? []).filter { pattern in
+      !chosen.contains { pattern.means($0.path, roots: roots) }
     }
-    return (chosen, unknown, unmatched)
+    return (chosen, unknown, unmatched.map(\.text))
+  }
+
+  /// Whether a store is meant, be it there or not.
+  ///
+  /// - Parameter roots: Resolved.
+  func means(_ store: FilePath, roots: [FilePath]) -> Bool {
+    guard paths?.contains(store) ?? true else { return false }
+    return patterns?.contains { $0.means(store, roots: roots) } ?? true
   }
 }
 
