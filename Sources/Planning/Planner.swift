@@ -36,8 +36,6 @@ package struct Planner: Sendable {
     let foreign = try ForeignStore(store, request)
     if let foreign, request.mappings.isEmpty { return foreign.outcome }
     var found = try SourceModelSearch(store: store, models: request.models).find()
-    let isGuarded =
-      request.guardsUnknownVersions && (found.versionName == nil || request.isOfUnknownVersion)
     let (destination, whole, notes) = try destinationHierarchy(request, found)
     found.notes += notes + [try store.logNote()].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
@@ -103,7 +101,7 @@ package struct Planner: Sendable {
       try PlanMaker(
         request: request, found: known, whole: whole, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
-      ).plan(), request, context, isGuarded: isGuarded)
+      ).plan(), request, context)
   }
 
   /// What a person should know of a store that opens under a model and is not read as it was written.
@@ -166,14 +164,10 @@ package struct Planner: Sendable {
   ///
   /// - Throws: `ModelError`.
   private func accepted(
-    _ plan: MigrationPlan, _ request: MigrationRequest, _ context: PlanContext,
-    isGuarded: Bool = false
+    _ plan: MigrationPlan, _ request: MigrationRequest, _ context: PlanContext
   ) throws -> PlanOutcome {
     try DefaultCheck(plan: plan, request: request, rows: context.rows(ofSource:)).check()
-    let refusals =
-      isGuarded
-      ? LossPolicy.refusals(ofUnknownVersion: plan.losses)
-      : request.losses.refusals(of: plan.losses)
+    let refusals = request.refusals(of: plan.losses, from: plan.source.versionName)
     return refusals.isEmpty ? .migrate(plan) : .refused(code: LossPolicy.refusalCode, refusals)
   }
 
