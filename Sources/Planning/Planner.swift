@@ -33,8 +33,23 @@ package struct Planner: Sendable {
 
   private func plan(_ request: MigrationRequest, for store: SourceStore) throws -> PlanOutcome {
     let request = try MergedModels.resolve(request, for: store)
-    let foreign = try ForeignStore(store, request)
-    if let foreign, request.mappings.isEmpty { return foreign.outcome }
+    guard let foreign = try ForeignStore(store, request) else {
+      return try plan(request, store, nil)
+    }
+    guard !request.mappings.isEmpty else { return foreign.outcome() }
+    do {
+      return try plan(request, store, foreign)
+    } catch MappingError.noneMatches(let mismatches) {
+      return foreign.outcome(mismatches)
+    } catch PlanError.missingSourceModel {
+      return foreign.outcome()
+    }
+  }
+
+  /// - Parameter foreign: What is to be said of a store that only a mapping model can make the models' own.
+  private func plan(
+    _ request: MigrationRequest, _ store: SourceStore, _ foreign: ForeignStore?
+  ) throws -> PlanOutcome {
     var found = try SourceModelSearch(store: store, models: request.models).find()
     let (destination, whole, notes) = try destinationHierarchy(request, found)
     found.notes += notes + [try store.logNote()].compactMap(\.self)
@@ -57,10 +72,8 @@ package struct Planner: Sendable {
       request, source: found.hierarchy, destination: destination,
       whole: (source: found.whole, destination: whole))
     if mapped.isUsed { return try plan(request, store, found, whole, inference, mapped) }
-    if let foreign { return foreign.outcome }
-    let mismatches = mapped.mismatches.map {
-      Reason(reason: "mapping-mismatch", entity: $0.entity.rawValue, message: $0.description)
-    }
+    if let foreign { return foreign.outcome(mapped.mismatches) }
+    let mismatches = mapped.mismatches.map(Reason.init(mismatch:))
     guard request.infersMapping else {
       return .needsMapping(
         code: 134_140,
@@ -271,6 +284,13 @@ package enum Damage {
 }
 
 extension Reason {
+  /// Why a mapping model that was given is not used.
+  package init(mismatch: MappingMismatch) {
+    self.init(
+      reason: "mapping-mismatch", entity: mismatch.entity.rawValue, property: mismatch.property,
+      message: mismatch.description)
+  }
+
   init(refusal: Refusal) {
     self.init(
       reason: refusal.reason.rawValue, entity: refusal.entity.rawValue,
