@@ -13,8 +13,7 @@ enum FleetPlanText {
       lines += self.cohort(cohort, isNamedAlone: isNamedAlone)
     }
     lines += PipelineReport.lines(plan.reasons)
-    lines += self.lines(plan.losses)
-    if let trial = plan.trial { lines += self.lines(trial) }
+    lines += losses(plan)
     if let forecast = plan.forecast {
       lines += self.lines(forecast)
       if let free = plan.freeBytes, free < forecast.peakBytes {
@@ -22,6 +21,11 @@ enum FleetPlanText {
       }
     }
     return lines
+  }
+
+  /// What would be lost, and what a sample shows beside that.
+  static func losses(_ plan: FleetPlan) -> [String] {
+    lines(plan.losses) + (plan.trial.map { lines($0) } ?? [])
   }
 
   /// What only a migration finds out.

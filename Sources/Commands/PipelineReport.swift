@@ -274,6 +274,9 @@ final class PipelineReport: Sendable {
       || outcome.plan.trial?.reasons.isEmpty == false
     {
       for line in FleetPlanText.lines(outcome.plan, outcome.summary) { Output.result(line) }
+    } else if losses != .allow {
+      // What loses something is not a success to be silent about.
+      for line in FleetPlanText.losses(outcome.plan) { Output.result(line) }
     }
   }
 

@@ -3,6 +3,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
+import GodwitPlanning
 import SystemPackage
 
 struct QuarantineCommand: ParsableCommand {
@@ -120,6 +121,9 @@ struct QuarantineExportCommand: AsyncParsableCommand {
   @Option(help: "How long rows are tried, such as 60s or 5m.")
   var limit = "60s"
 
+  @Option(help: LossPolicy.help)
+  var losses: LossPolicy?
+
   @Flag(help: "Writes values that the store does not fail without, and names their columns.")
   var keepValues = false
 
@@ -128,7 +132,7 @@ struct QuarantineExportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try PipelineJob(path: arguments.pipeline)
+    let job = try PipelineJob(path: arguments.pipeline, losses: losses)
     try ProcessLimits.prepare(workers: 1)
     var request = job.request
     request.store = FilePath(FilePath(store).resolvedStore)

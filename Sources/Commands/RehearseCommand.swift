@@ -235,6 +235,8 @@ private struct PipelineWords: Encodable {
   var models: [String]
   var destination: String?
   var mappings: [String]?
+  /// Of unknown versions, too: losses are told, and do not change the exit code.
+  var losses = LossPolicy.warn.rawValue
   var chain: String?
   var workers: Int?
 }

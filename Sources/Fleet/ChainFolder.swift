@@ -9,7 +9,7 @@ import SystemPackage
 
 /// The part of a run directory that a run of several steps has: everything but the commit.
 ///
-///     chain.json       which run it is: the fingerprint of its source, steps and options
+///     chain.json       which run it is: the fingerprint of its source, steps and options, and what it tells of them
 ///     steps/1/run/     the run directory of the first step, kept to the end for its snapshot
 ///     steps/1/store.sqlite, steps/1/.store_SUPPORT/    what it wrote
 ///     steps/1/done.json    that it is finished, what of, and what became of it
@@ -63,7 +63,18 @@ struct ChainFolder {
     try DurableFile.write(SealedJSON.bytes(of: content), to: path)
   }
 
-  private struct Identity: Codable { var fingerprint: String }
+  private struct Identity: Codable {
+    var fingerprint: String
+    /// Nil, like the next, in files of earlier versions.
+    var path: [String]?
+    var notes: [String]?
+  }
+
+  /// What a result says of the whole way, as ``take(_:path:notes:)`` was told.
+  func told() throws -> (path: [String]?, notes: [String]) {
+    let identity = try Self.decoded(Identity.self, identityFile)
+    return (identity?.path, identity?.notes ?? [])
+  }
 
   /// Whether it is a chain's, by what its file says, also that of a version which did not seal it.
   var isNamed: Bool {
@@ -76,15 +87,18 @@ struct ChainFolder {
 
   /// Makes the folder the given chain's: another's steps are removed.
   ///
+  /// - Parameters:
+  ///   - path: Of the result, like the notes, for whoever finds the commit and nothing else.
   /// - Returns: True when there were any.
-  func take(_ fingerprint: String) throws -> Bool {
+  func take(_ fingerprint: String, path: [String]? = nil, notes: [String]? = nil) throws -> Bool {
     if try exists {
       let known = try Self.decoded(Identity.self, identityFile)
       if known?.fingerprint == fingerprint { return false }
     }
     let hadSteps = try DurableFile.exists(steps)
     try discard()
-    try Self.write(Identity(fingerprint: fingerprint), to: identityFile)
+    try Self.write(
+      Identity(fingerprint: fingerprint, path: path, notes: notes), to: identityFile)
     return hadSteps
   }
 

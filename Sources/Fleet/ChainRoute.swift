@@ -170,8 +170,8 @@ extension ChainRoute {
 
   /// Why losses end the run.
   func refusals(of losses: [Loss], _ request: MigrationRequest) -> [Reason] {
-    request.guardsUnknownVersions && isOfUnknownVersion
-      ? LossPolicy.refusals(ofUnknownVersion: losses)
-      : request.losses.refusals(of: losses)
+    var request = request
+    request.isOfUnknownVersion = isOfUnknownVersion
+    return request.refusals(of: losses, from: source)
   }
 }

@@ -18,7 +18,7 @@ extension ChainRun {
     let fingerprint = try route.fingerprint(request)
     if try DurableFile.exists(directory.plan) { try own.discardPlan() }
     var notes = route.notes(for: request)
-    if try folder.take(fingerprint) {
+    if try folder.take(fingerprint, path: route.lines, notes: notes) {
       notes.append(
         "The store, a model, a mapping model, an option or the program has changed since an "
           + "earlier run; its steps are discarded.")

@@ -42,8 +42,11 @@ struct ChainRun {
         result = await StoreRun(
           request, directory: directory, settings: run.settings, observe: run.observe
         ).run()
-        result.path = route.map(\.lines)
-        result.notes = (route?.notes ?? []) + result.notes
+        // Without one it may be the end of an earlier run's chain, which has its own.
+        if let route {
+          result.path = route.lines
+          result.notes = route.notes + result.notes
+        }
       }
     } catch {
       result = MigrationResult(

@@ -140,15 +140,18 @@ extension StoreRun {
   /// What is known of a commit that is at its end: of a chain of versions by its steps, else by the plan and
   /// what was kept.
   func result(of journal: CommitJournal) async throws -> MigrationResult {
-    guard let (step, done) = try ChainFolder(directory: directory).lastDone() else {
+    let folder = ChainFolder(directory: directory)
+    guard let (step, done) = try folder.lastDone() else {
       var attempt = StoreAttempt(self)
       try await attempt.take(journal, RunFolder(directory: directory))
       return attempt.result
     }
     var result = MigrationResult(store: request.store.string, verdict: .migrated, ending: .done)
-    result.notes.append(MigrationResult.finishedCommitNote)
+    let told = try folder.told()
+    result.path = told.path
+    result.notes = told.notes + done.result.notes + [MigrationResult.finishedCommitNote]
     // The first step's run directory is kept to the end.
-    let first = try? PlanFile(ChainFolder(directory: directory).run(of: 0)).read()
+    let first = try? PlanFile(folder.run(of: 0)).read()
     result.source = first.map { $0.source.versionName ?? $0.source.checksum }
     result.destination = done.result.destination
     (result.rows, result.counts) = (done.result.rows, done.result.counts)
@@ -156,7 +159,6 @@ extension StoreRun {
     result.sourceIdentity = done.ends.sourceIdentity.name
     (result.findings, result.stages) = (done.result.findings, done.result.stages)
     if let path = settings.uriTable {
-      let folder = ChainFolder(directory: directory)
       let table = folder.uris(of: step)
       if try DurableFile.exists(table) {
         if try await onOwnThread({ try folder.holdsURIs(of: step, done) }) {

@@ -102,11 +102,7 @@ extension RetryPolicy {
       judgement.verdict = .refused
       if case .noneMatches(let mismatches) = error {
         judgement.verdict = .failed
-        judgement.reasons = mismatches.map {
-          Reason(
-            reason: "mapping-mismatch", entity: $0.entity.rawValue, property: $0.property,
-            message: "\($0)")
-        }
+        judgement.reasons = mismatches.map(Reason.init(mismatch:))
       }
       return judgement
     case let error as StageError where error.isOfRunDirectory:

@@ -39,7 +39,8 @@ extension StoreAttempt {
       return false
     }
     // What the rows showed is judged by options that a plan does not depend on.
-    return request.losses.refusals(of: result.losses).isEmpty && ledger.unacceptable.isEmpty
+    return request.refusals(of: result.losses, from: plan.source.versionName).isEmpty
+      && ledger.unacceptable.isEmpty
       && result.losses.allSatisfy { loss in
         switch loss.kind {
         case .setAside: request.invalid == .setAside

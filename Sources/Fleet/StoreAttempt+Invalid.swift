@@ -52,7 +52,7 @@ extension StoreAttempt {
     }
     ledger.forgetInvalidRows()
     take(outcome)
-    try refuseLosses()
+    try refuseLosses(plan)
     return true
   }
 

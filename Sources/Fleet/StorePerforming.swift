@@ -150,8 +150,8 @@ extension StoreAttempt {
   }
 
   /// What only the rows of a mapping model show to be lost, and what the plan knew, is not allowed.
-  func refuseLosses() throws {
-    let refusals = request.losses.refusals(of: result.losses)
+  func refuseLosses(_ plan: MigrationPlan) throws {
+    let refusals = request.refusals(of: result.losses, from: plan.source.versionName)
     if !refusals.isEmpty { throw RefusedLosses(reasons: refusals) }
   }
 

@@ -90,10 +90,10 @@ extension StoreAttempt {
             try barrier.associate()
             return try barrier.leftOut()
           })
-        try refuseLosses()
+        try refuseLosses(plan)
       case .link:
         add(try await onOwnThread { try barrier.gather() })
-        try refuseLosses()
+        try refuseLosses(plan)
       default: if request.invalid == .fail { try await stopAtInvalidRows(plan) }
       }
     }

@@ -1,3 +1,4 @@
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 
@@ -40,7 +41,9 @@ struct ForeignStore {
 
   /// 134020, `NSPersistentStoreIncompatibleSchemaError`: Core Data itself would make an empty store
   /// of it. Source: `core-data-migration.md` §1.4.
-  var outcome: PlanOutcome {
+  ///
+  /// - Parameter mismatches: Why no mapping model that was given says what becomes of its entities.
+  func outcome(_ mismatches: [MappingMismatch] = []) -> PlanOutcome {
     .refused(
       code: 134_020,
       [
@@ -50,7 +53,7 @@ struct ForeignStore {
             + "\(Self.text(store)); the models have \(Self.text(models)). Check the store's path "
             + "and --models. If the store does belong to them, give the version that wrote it, too."
         )
-      ])
+      ] + mismatches.map(Reason.init(mismatch:)))
   }
 
   private static func text(_ names: [EntityName]) -> String {

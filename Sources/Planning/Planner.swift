@@ -33,11 +33,24 @@ package struct Planner: Sendable {
 
   private func plan(_ request: MigrationRequest, for store: SourceStore) throws -> PlanOutcome {
     let request = try MergedModels.resolve(request, for: store)
-    let foreign = try ForeignStore(store, request)
-    if let foreign, request.mappings.isEmpty { return foreign.outcome }
+    guard let foreign = try ForeignStore(store, request) else {
+      return try plan(request, store, nil)
+    }
+    guard !request.mappings.isEmpty else { return foreign.outcome() }
+    do {
+      return try plan(request, store, foreign)
+    } catch MappingError.noneMatches(let mismatches) {
+      return foreign.outcome(mismatches)
+    } catch PlanError.missingSourceModel {
+      return foreign.outcome()
+    }
+  }
+
+  /// - Parameter foreign: What is to be said of a store that only a mapping model can make the models' own.
+  private func plan(
+    _ request: MigrationRequest, _ store: SourceStore, _ foreign: ForeignStore?
+  ) throws -> PlanOutcome {
     var found = try SourceModelSearch(store: store, models: request.models).find()
-    let isGuarded =
-      request.guardsUnknownVersions && (found.versionName == nil || request.isOfUnknownVersion)
     let (destination, whole, notes) = try destinationHierarchy(request, found)
     found.notes += notes + [try store.logNote()].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
@@ -59,10 +72,8 @@ package struct Planner: Sendable {
       request, source: found.hierarchy, destination: destination,
       whole: (source: found.whole, destination: whole))
     if mapped.isUsed { return try plan(request, store, found, whole, inference, mapped) }
-    if let foreign { return foreign.outcome }
-    let mismatches = mapped.mismatches.map {
-      Reason(reason: "mapping-mismatch", entity: $0.entity.rawValue, message: $0.description)
-    }
+    if let foreign { return foreign.outcome(mapped.mismatches) }
+    let mismatches = mapped.mismatches.map(Reason.init(mismatch:))
     guard request.infersMapping else {
       return .needsMapping(
         code: 134_140,
@@ -103,7 +114,7 @@ package struct Planner: Sendable {
       try PlanMaker(
         request: request, found: known, whole: whole, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
-      ).plan(), request, context, isGuarded: isGuarded)
+      ).plan(), request, context)
   }
 
   /// What a person should know of a store that opens under a model and is not read as it was written.
@@ -166,14 +177,10 @@ package struct Planner: Sendable {
   ///
   /// - Throws: `ModelError`.
   private func accepted(
-    _ plan: MigrationPlan, _ request: MigrationRequest, _ context: PlanContext,
-    isGuarded: Bool = false
+    _ plan: MigrationPlan, _ request: MigrationRequest, _ context: PlanContext
   ) throws -> PlanOutcome {
     try DefaultCheck(plan: plan, request: request, rows: context.rows(ofSource:)).check()
-    let refusals =
-      isGuarded
-      ? LossPolicy.refusals(ofUnknownVersion: plan.losses)
-      : request.losses.refusals(of: plan.losses)
+    let refusals = request.refusals(of: plan.losses, from: plan.source.versionName)
     return refusals.isEmpty ? .migrate(plan) : .refused(code: LossPolicy.refusalCode, refusals)
   }
 
@@ -277,6 +284,13 @@ package enum Damage {
 }
 
 extension Reason {
+  /// Why a mapping model that was given is not used.
+  package init(mismatch: MappingMismatch) {
+    self.init(
+      reason: "mapping-mismatch", entity: mismatch.entity.rawValue, property: mismatch.property,
+      message: mismatch.description)
+  }
+
   init(refusal: Refusal) {
     self.init(
       reason: refusal.reason.rawValue, entity: refusal.entity.rawValue,

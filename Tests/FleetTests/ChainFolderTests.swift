@@ -49,6 +49,17 @@ import Testing
     #expect(try folder.exists)
   }
 
+  /// Who finds a commit of a chain, and nothing else, has no other place to learn it from.
+  @Test func `keeps what is told of the whole way`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a", path: ["A → B: inferred"], notes: ["by this way"])
+    #expect(try folder.told().path == ["A → B: inferred"])
+    #expect(try folder.told().notes == ["by this way"])
+    try folder.discard()
+    #expect(try folder.told().path == nil)
+  }
+
   @Test func `trusts no step without what was read of the source`() throws {
     let scratch = try Scratch()
     let folder = ChainFolder(directory: RunDirectory(scratch.path))

@@ -46,6 +46,26 @@ import Testing
     #expect(plan.reasons[0].advice?.contains("godwit inspect") == true)
     #expect(plan.losses.map(\.count) == [20] && plan.losses[0].stores == 4)
     #expect(maker.migrated.count == 5)
+    #expect(maker.counted.count == 4 && maker.counted["/a1"]?.map(\.count) == [5])
+  }
+
+  /// A key of one entity and property may come twice: from two steps of a chain.
+  @Test(
+    arguments: [
+      ([5], [], [5]), ([5], [5], []), ([5], [3], [2]), ([5], [7], []), ([5, 4], [6], [3]),
+      ([], [5], []),
+    ] as [([Int64], [Int64], [Int64])])
+  func `leaves to a sample what the plan of its store does not count`(
+    lost: [Int64], known: [Int64], rest: [Int64]
+  ) {
+    func losses(_ counts: [Int64]) -> [Loss] {
+      counts.map { Loss(.attribute, entity: "A", property: "a", count: $0, message: "lost") }
+    }
+    let others = [
+      Loss(.attribute, entity: "A", property: "b", count: 9, message: ""),
+      Loss(.relationship, entity: "A", property: "a", count: 9, message: ""),
+    ]
+    #expect(losses(lost).beyond(losses(known) + others).map(\.count) == rest)
   }
 
   @Test func `counts a store that was migrated before, and forecasts nothing for it`() {

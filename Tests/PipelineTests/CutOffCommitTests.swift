@@ -237,6 +237,33 @@ import Testing
     #expect(try folder.storeContents() == files)
   }
 
+  @Test func `of a chain tells its steps, and what was noted of them`() throws {
+    func migrate(_ folder: PipelineFolder, killAfter step: Int? = nil) throws -> Godwit.Run {
+      try Godwit.run(
+        [
+          "migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Notes.xcdatamodeld"),
+          "--to", "Notes 5", "--chain", "progressive", "--json",
+        ], killAfter: step)
+    }
+    let whole = try migrate(notes()).summary
+    let notesOfWhole = whole["notes"] as? [String] ?? []
+    try #require(!notesOfWhole.isEmpty)
+    for step in stride(from: 120, to: 400, by: 3) {
+      let folder = try notes()
+      let before = try folder.bytes("stores/a.sqlite")
+      guard try migrate(folder, killAfter: step).status == -SIGKILL else { break }
+      guard try folder.bytes("stores/a.sqlite") != before else { continue }
+      let run = try migrate(folder)
+      #expect(run.status == 0, "\(run.messages)")
+      #expect(run.summary["path"] as? [String] == whole["path"] as? [String])
+      let told = run.summary["notes"] as? [String] ?? []
+      #expect(
+        told.starts(with: notesOfWhole + ["The commit of an earlier run was finished."]), "\(told)")
+      return
+    }
+    throw KillError()
+  }
+
   @Test func `of a single store is named where more was done`() throws {
     for step in 4..<60 {
       let folder = try notes()

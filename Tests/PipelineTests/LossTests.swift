@@ -279,6 +279,30 @@ import Testing
     #expect(try Godwit.run(["run", folder.url.path, "--losses", "warn"]).status == 0)
   }
 
+  /// Whether a plan knows what is lost, or only rows show it.
+  @Test(arguments: [(true, "lost-attribute"), (false, "lost-left-out")])
+  func `is refused of a version that the pipeline does not know with a mapping model, too`(
+    isPlanned: Bool, reason: String
+  ) throws {
+    let settings = "mappings: m.yaml"
+    let folder =
+      try isPlanned
+      ? folder(
+        from: Self.model(), to: Self.model(hasMore: false), "UPDATE ZALBUM SET ZMORE = 'm'",
+        settings: settings)
+      : widened(settings: settings)
+    let filter = isPlanned ? "" : ", filter: title < \"b\""
+    try Self.plain.replacing("destination: Album }", with: "destination: Album\(filter) }")
+      .write(toFile: folder.path("m.yaml"), atomically: true, encoding: .utf8)
+    try FileManager.default.removeItem(atPath: folder.path("Shop.xcdatamodeld/Shop.xcdatamodel"))
+    let before = try folder.bytes("stores/a.sqlite")
+    let refused = try Godwit.run(folder)
+    #expect(refused.counts == "1 found, 1 refused", "\(refused.messages)")
+    #expect(refused.reason(of: "a") == reason)
+    #expect(try folder.bytes("stores/a.sqlite") == before)
+    #expect(try Godwit.run(["run", folder.url.path, "--losses", "warn"]).status == 0)
+  }
+
   @Test func `is planned with the settings that it is run with`() throws {
     let folder = try folder(
       from: Self.model(), to: Self.model(hasMore: false), settings: "losses: refuse")

@@ -37,6 +37,42 @@ import Testing
     #expect((forecast["seconds"] as? Double ?? 0) > 0)
   }
 
+  /// A filter is evaluated by whoever migrates, and by no plan of a store.
+  @Test func `tells what its sample lost beside what is counted`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let mapping = folder.path("orders.mapping.yaml")
+    let text = try String(contentsOfFile: mapping, encoding: .utf8)
+    try text.replacing(
+      "destination: Order\n", with: "destination: Order\n    filter: $source.amount > 9\n"
+    )
+    .write(toFile: mapping, atomically: true, encoding: .utf8)
+    let plan = try #require(try folder.godwit(["plan"]).lines("fleet-plan").first)
+    #expect((plan["losses"] as? [Any])?.isEmpty == true)
+    let losses = (plan["trial"] as? [String: Any])?["losses"] as? [[String: Any]]
+    #expect(losses?.map { $0["kind"] as? String } == ["left-out"])
+    #expect(losses?.first?["count"] as? Int == 2 && losses?.first?["stores"] as? Int == 2)
+    let lost = "Order: 2 objects that no entity mapping selects in 2 stores"
+    #expect(try Godwit.run(["plan", folder.url.path]).output.contains(lost))
+    let quiet = try Godwit.run(["plan", folder.url.path, "--quiet"])
+    #expect(quiet.status == 0 && quiet.output.contains(lost), "\(quiet.output)")
+  }
+
+  @Test(arguments: [([], true), (["--losses", "allow"], false)] as [([String], Bool)])
+  func `is silent but for losses where somebody wants it quiet`(
+    options: [String], isTold: Bool
+  ) throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("stores/a"), withIntermediateDirectories: true)
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/a/Recipes.sqlite"))
+    let run = try Godwit.run(["plan", folder.url.path, "--quiet"] + options)
+    #expect(run.status == 0 && run.messages.isEmpty, "\(run.messages)")
+    #expect(run.output.isEmpty == !isTold && run.output.contains("Recipe.isFavorite") == isTold)
+    // Losses of a sample that the plan counts are not told twice.
+    #expect(!run.output.contains("sample") && !run.output.contains("Forecast"), "\(run.output)")
+  }
+
   @Test(arguments: ["removed", "written"])
   func `is not carried out where external data is no longer what it was`(change: String) throws {
     let folder = try PipelineFolder("recipes-2.0")

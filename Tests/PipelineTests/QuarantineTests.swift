@@ -170,6 +170,25 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: output))
   }
 
+  @Test func `is exported as the run tried it that said what may be lost`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("stores/a"), withIntermediateDirectories: true)
+    let store = folder.path("stores/a/Recipes.sqlite")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: store)
+    let run = try folder.godwit(["run"], ["--losses", "refuse"])
+    #expect(run.counts == "1 found, 1 refused", "\(run.messages)")
+    let words = [store, "--output", folder.path("small.sqlite")]
+    let other = try folder.godwit(["quarantine", "export"], words)
+    #expect(other.status == 65 && other.messages.contains("Give --losses"), "\(other.messages)")
+    let export = try folder.godwit(["quarantine", "export"], words + ["--losses", "refuse"])
+    #expect(export.status == 0, "\(export.messages)")
+    #expect(
+      (export.summary["reasons"] as? [String])?.contains("lost-attribute Recipe.isFavorite")
+        == true)
+  }
+
   @Test func `and does so no longer is not exported`() throws {
     let (folder, _) = try things()
     let good = folder.path("stores/user-0001/Things.sqlite")

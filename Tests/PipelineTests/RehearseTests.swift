@@ -72,6 +72,17 @@ import Testing
     #expect(xml.contains("<system-out>loss: Recipe.isFavorite has no successor"))
   }
 
+  @Test func `is told losses of a version that is not among the models, which stay losses`() throws
+  {
+    let folder = try PipelineFolder("recipes-2.0")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/old.sqlite"))
+    let run = try Self.rehearse(
+      folder, Self.bundle + "/Recipes 2.xcdatamodel", ["--to", "Recipes 2"])
+    #expect(run.status == 0, "\(run.output)")
+    #expect(run.output.contains("Recipe.isFavorite: "))
+  }
+
   /// To YAML, U+0085 in a text is a line break and U+007F no character at all.
   @Test(arguments: ["arch\u{85}ive", "del\u{7F}", "a\u{2028}b", "\u{FEFF}a"])
   func `is of the folder that was named, whatever its name has in it`(name: String) throws {

@@ -86,7 +86,7 @@ private struct GivenModel {
       output: nil, snapshotFolder: folder)
     (request.given, request.named, request.currents) = (given, named, currents)
     let resolved = try MergedModels.resolve(request, for: store)
-    if let outcome = try ForeignStore(store, resolved)?.outcome, case .refused = outcome {
+    if let outcome = try ForeignStore(store, resolved)?.outcome(), case .refused = outcome {
       throw Foreign()
     }
     return resolved

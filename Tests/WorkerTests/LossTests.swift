@@ -337,6 +337,28 @@ private func text(_ losses: [Loss]?) -> [String] {
     #expect(reasons.map(\.reason) == ["foreign-store"])
   }
 
+  /// One that is for its version makes it none.
+  @Test(arguments: [("Account", nil), ("Order", "mapping-mismatch")])
+  func `is refused as foreign where no mapping model is for its version`(
+    source: String, besides: String?
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Account")], to: [entity("Recipe")], rows: "SELECT 1")
+    let outcome = try fixture.outcome(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: \(source), destination: Recipe }
+      """, givesSource: false)
+    switch (outcome, besides) {
+    case (.migrate, nil): break
+    case (.refused(let code, let reasons), let besides?):
+      #expect(code == 134_020)
+      #expect(reasons.map(\.reason) == ["foreign-store", besides])
+    default: Issue.record("\(outcome)")
+    }
+  }
+
   @Test func `is not foreign where a renaming identifier leads to it`() throws {
     let fixture = try MigrationFixture(
       from: [entity("Account")],

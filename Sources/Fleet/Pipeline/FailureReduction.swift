@@ -210,8 +210,8 @@ extension FailureReductionError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .doesNotFail(let store):
-      "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Run "
-        + "again, after `godwit quarantine release` where it is quarantined."
+      "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Give --losses "
+        + "as the run had it, or run again, after `godwit quarantine release` where it is quarantined."
     case .isDamaged(let store):
       "Pages of \(store) are damaged, so that its rows can be neither changed nor left out. Nothing "
         + "was written. `godwit repair --json` accounts for the damage without values."

@@ -1,5 +1,6 @@
 import GodwitDurableFiles
 import GodwitPlanning
+import SystemPackage
 
 /// What would become of a pipeline's stores, on the whole: the last but one line of
 /// `godwit plan PIPELINE --json`.
@@ -40,7 +41,7 @@ package struct FleetPlan: Codable, Sendable, Equatable {
     package var stores: Int
     /// Why stores were not migrated: the plan itself looks at no row's values.
     package var reasons: [ReasonGroups.Group] = []
-    /// What the others lost: rows that were set aside, and values that became the default.
+    /// What the others lost that their own plans do not count: what only rows, or a later step, show.
     package var losses: [LossTotal] = []
 
     package init(stores: Int) { self.stores = stores }
@@ -120,6 +121,22 @@ package struct LossTotals: Sendable {
   }
 }
 
+extension [Loss] {
+  /// What is lost beyond what is known: of each entity and property the rest of the count.
+  func beyond(_ known: [Loss]) -> [Loss] {
+    func key(_ loss: Loss) -> [String?] { [loss.kind.rawValue, loss.entity, loss.property] }
+    var left: [[String?]: Int64] = [:]
+    for loss in known { left[key(loss)] = (left[key(loss)] ?? 0).added(loss.count) }
+    return compactMap { loss in
+      let told = Swift.min(left[key(loss)] ?? 0, loss.count)
+      left[key(loss), default: 0] -= told
+      var rest = loss
+      rest.count -= told
+      return rest.count > 0 ? rest : nil
+    }
+  }
+}
+
 /// Adds up a ``FleetPlan``, store by store.
 struct FleetPlanMaker {
   private struct Key: Hashable {
@@ -140,13 +157,22 @@ struct FleetPlanMaker {
   private var losses = LossTotals()
   /// The stores that are still to be migrated.
   private(set) var migrated: [FoundStore] = []
+  /// Of those of them that lose anything. There may be very many: without messages and rows.
+  private(set) var counted: [FilePath: [Loss]] = [:]
 
   /// - Parameter isEarlier: Whether an earlier run has migrated it, so that no time and space is needed.
   mutating func add(_ store: FoundStore?, _ result: MigrationResult, isEarlier: Bool = false) {
     reasons.add(result)
     losses.add(result)
     guard let store, result.verdict == .migrated || result.verdict == .sameModel else { return }
-    if result.verdict == .migrated, !isEarlier { migrated.append(store) }
+    if result.verdict == .migrated, !isEarlier {
+      migrated.append(store)
+      if !result.losses.isEmpty {
+        counted[store.path] = result.losses.map {
+          Loss($0.kind, entity: $0.entity, property: $0.property, count: $0.count, message: "")
+        }
+      }
+    }
     let path = (result.path?.count ?? 0) > 1 ? result.path : nil
     let key = Key(
       source: result.source, destination: result.destination,

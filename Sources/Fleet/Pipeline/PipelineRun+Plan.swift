@@ -91,7 +91,7 @@ extension PipelineRun {
     }
     var plan = maker.plan(pipeline.name)
     (plan.forecast, plan.trial) = try await forecast(
-      of: maker.migrated, samples: samples, settings, hosts)
+      of: maker, samples: samples, settings, hosts)
     plan.freeBytes = pipeline.stores.roots.compactMap { DiskSpace.free(at: $0) }.min()
     await hosts.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
@@ -118,8 +118,9 @@ extension PipelineRun {
 
   /// Migrates a few stores to private files, side by side as a run would.
   private func forecast(
-    of stores: [FoundStore], samples count: Int, _ settings: String, _ hosts: StoreHosts
+    of maker: FleetPlanMaker, samples count: Int, _ settings: String, _ hosts: StoreHosts
   ) async throws -> (FleetForecast?, FleetPlan.Trial?) {
+    let stores = maker.migrated
     let chosen = FleetForecast.sample(of: stores, count: count)
     guard !chosen.isEmpty else { return (nil, nil) }
     let folder = try TemporaryPlace.make()
@@ -139,7 +140,9 @@ extension PipelineRun {
         }
       }
       begin()
-      for await (store, workers, result) in group {
+      for await (store, workers, made) in group {
+        var result = made
+        result.losses = made.losses.beyond(maker.counted[store.path] ?? [])
         queue.end(store)
         trial.stores += 1
         reasons.add(result)
@@ -154,8 +157,7 @@ extension PipelineRun {
       }
     }
     trial.reasons = reasons.all
-    // The rest of what they lose is in the plan.
-    trial.losses = losses.all.filter { $0.kind == .setAside || $0.kind == .defaulted }
+    trial.losses = losses.all
     let forecast = FleetForecast(
       of: stores.map { ($0.bytes, workers(for: $0)) }, samples: samples,
       workerCount: pool.workerCount, isInPlace: pipeline.commit == .replace)

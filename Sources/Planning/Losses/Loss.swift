@@ -10,18 +10,21 @@ package enum LossPolicy: String, Codable, Sendable, CaseIterable {
   case refuse
 }
 
-extension LossPolicy {
+extension MigrationRequest {
   /// Why a migration with these losses is not carried out; none where it is. Core Data's code is
-  /// ``refusalCode``.
-  package func refusals(of losses: [Loss]) -> [Reason] {
-    self == .refuse ? losses.map { Reason(loss: $0) } : []
+  /// ``LossPolicy/refusalCode``. Whoever finds losses asks here, whether a plan knows them or only rows
+  /// show them.
+  ///
+  /// - Parameter version: The one given that the store is of; nil where it is of none.
+  package func refusals(of losses: [Loss], from version: String?) -> [Reason] {
+    if guardsUnknownVersions, version == nil || isOfUnknownVersion {
+      return losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
+    }
+    return self.losses == .refuse ? losses.map { Reason(loss: $0) } : []
   }
+}
 
-  /// Why a store whose version is none of the given ones is not migrated, where it may lose nothing.
-  package static func refusals(ofUnknownVersion losses: [Loss]) -> [Reason] {
-    losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
-  }
-
+extension LossPolicy {
   /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
   package static let refusalCode = 134_110
 }
