@@ -105,6 +105,7 @@ import Testing
     ("modulus:by:($source.number, 0)", "division by zero. Guard it with TERNARY"),
     ("1 / (2 - 2) + $source.number", "division by zero. Guard it with TERNARY"),
     ("godwit.integer(\"many\")", "the text does not spell a whole number"),
+    ("mode({1, 2}) + 1", "an array stands where a number is needed"),
   ])
   func `says what has no value in any row`(expression: String, problem: String) throws {
     let found = try findings(.integer64, expression)
@@ -181,8 +182,9 @@ import Testing
       "error type-mismatch: nothing can be fetched from the destination while it is being made. Use "
         + "$manager.sourceContext"
     ),
+    ("mode({1, 2})", "error type-mismatch: a collection cannot be the value of an attribute"),
   ])
-  func `knows what objects and contexts answer`(expression: String, finding: String) throws {
+  func `knows what objects, contexts and collections answer`(expression: String, finding: String) throws {
     #expect(try findings(.integer64, expression) == [finding])
   }
 }

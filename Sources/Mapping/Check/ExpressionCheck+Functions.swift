@@ -284,7 +284,8 @@ extension ExpressionCheck {
       return .value(.data)
     case "godwit.bucket": return .unknown
     case "noindex:": return types.first ?? .unknown
-    case "min:", "max:", "mode:":
+    case "mode:": return .collection(of: .value(.number))
+    case "min:", "max:":
       if case .collection(let member)? = types.first { return member }
       return types.first ?? .unknown
     default: break
