@@ -62,6 +62,8 @@ import Testing
     "FUNCTION($source.tags, \"count\")", "FUNCTION($source, \"objectID\").path.length",
     "FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
       + "\"weight > 1\"), FUNCTION($manager, \"valueForKey:\", \"sourceContext\"), YES)",
+    "SUBQUERY(FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
+      + "\"TRUEPREDICATE\"), $manager.sourceContext, NO), $x, $x.weight > $source.number).@count",
   ])
   func `finds nothing where a row can have one`(expression: String) throws {
     #expect(try findings(.integer64, expression) == [])
@@ -181,6 +183,17 @@ import Testing
         + "\"weight > 1\"), FUNCTION($manager, \"valueForKey:\", \"destinationContext\"), YES)",
       "error type-mismatch: nothing can be fetched from the destination while it is being made. Use "
         + "$manager.sourceContext"
+    ),
+    (
+      "FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
+        + "\"weight > $source.number\"), $manager.sourceContext, YES)",
+      "error unknown-variable: there is no $source in the predicate of a fetch. The one of "
+        + "SUBQUERY(FETCH(…), $x, …) may name it"
+    ),
+    (
+      "FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
+        + "\"weight > $sorce.number\"), $manager.sourceContext, YES)",
+      "error unknown-variable: there is no variable $sorce"
     ),
     ("mode({1, 2})", "error type-mismatch: a collection cannot be the value of an attribute"),
   ])
