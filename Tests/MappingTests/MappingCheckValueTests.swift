@@ -197,7 +197,9 @@ import Testing
     ),
     ("mode({1, 2})", "error type-mismatch: a collection cannot be the value of an attribute"),
   ])
-  func `knows what objects, contexts and collections answer`(expression: String, finding: String) throws {
+  func `knows what objects, contexts and collections answer`(expression: String, finding: String)
+    throws
+  {
     #expect(try findings(.integer64, expression) == [finding])
   }
 }

@@ -226,7 +226,8 @@ extension ExpressionCheck {
     if variablesOutside.contains(name) {
       find(
         .unknownVariable, .error,
-        "there is no $\(name) in the predicate of a fetch. The one of SUBQUERY(FETCH(…), $x, …) may name it")
+        "there is no $\(name) in the predicate of a fetch. The one of SUBQUERY(FETCH(…), $x, …) may name "
+          + "it")
     } else if ["source", "destination", "propertyMapping"].contains(name), property == nil {
       find(
         .unknownVariable, .error,
