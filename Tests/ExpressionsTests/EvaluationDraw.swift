@@ -79,7 +79,7 @@ struct EvaluationDraw {
         [any(.number, depth: next)])
     case 6:
       return .call(
-        random.pick(["sum:", "count:", "min:", "max:", "average:", "median:", "mode:", "stddev:"]),
+        random.pick(["sum:", "count:", "min:", "max:", "average:", "median:", "stddev:"]),
         [any(.numbers, depth: next)])
     case 7:
       return .keyPath(
@@ -223,7 +223,7 @@ struct EvaluationDraw {
   }
 
   private mutating func numbers(_ depth: Int) -> ValueExpression {
-    switch random.below(4) {
+    switch random.below(5) {
     case 0:
       return .aggregate((0..<random.below(5)).map { _ in any(.number, depth: max(0, depth - 1)) })
     case 1:
@@ -233,6 +233,7 @@ struct EvaluationDraw {
           .collectionOperator(random.pick(["unionOfObjects", "distinctUnionOfObjects"])),
           .key(random.pick(["age", "score", "legs"])),
         ])
+    case 2 where depth > 0: return .call("mode:", [any(.numbers, depth: depth - 1)])
     default:
       return path(path(source, "friends"), random.pick(["age", "score", "price", "big"]))
     }

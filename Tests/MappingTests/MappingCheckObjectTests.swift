@@ -110,6 +110,16 @@ import Testing
       "warning yields-nothing: PetToPet makes objects of Pet and is asked for those of Owner: this yields "
         + "nothing"
     ),
+    (
+      "relationships: { pets: 'ASK(\"PetToPet\", nil)' }",
+      "error yields-nothing: nil asks for all objects in Core Data, and for none here. Ask for those of a "
+        + "FETCH"
+    ),
+    (
+      "relationships: { pet: 'ASK(\"PetToPet\", ORIGIN(\"PetToPet\", NULL))' }",
+      "error yields-nothing: nil asks for all objects in Core Data, and for none here. Ask for those of a "
+        + "FETCH"
+    ),
     // One object or value where several are needed, and the other way round.
     (
       "attributes: { number: '$source.name[FIRST]' }",

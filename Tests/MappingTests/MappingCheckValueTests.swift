@@ -62,6 +62,8 @@ import Testing
     "FUNCTION($source.tags, \"count\")", "FUNCTION($source, \"objectID\").path.length",
     "FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
       + "\"weight > 1\"), FUNCTION($manager, \"valueForKey:\", \"sourceContext\"), YES)",
+    "SUBQUERY(FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
+      + "\"TRUEPREDICATE\"), $manager.sourceContext, NO), $x, $x.weight > $source.number).@count",
   ])
   func `finds nothing where a row can have one`(expression: String) throws {
     #expect(try findings(.integer64, expression) == [])
@@ -105,6 +107,7 @@ import Testing
     ("modulus:by:($source.number, 0)", "division by zero. Guard it with TERNARY"),
     ("1 / (2 - 2) + $source.number", "division by zero. Guard it with TERNARY"),
     ("godwit.integer(\"many\")", "the text does not spell a whole number"),
+    ("mode({1, 2}) + 1", "an array stands where a number is needed"),
   ])
   func `says what has no value in any row`(expression: String, problem: String) throws {
     let found = try findings(.integer64, expression)
@@ -181,8 +184,22 @@ import Testing
       "error type-mismatch: nothing can be fetched from the destination while it is being made. Use "
         + "$manager.sourceContext"
     ),
+    (
+      "FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
+        + "\"weight > $source.number\"), $manager.sourceContext, YES)",
+      "error unknown-variable: there is no $source in the predicate of a fetch. The one of "
+        + "SUBQUERY(FETCH(…), $x, …) may name it"
+    ),
+    (
+      "FETCH(FUNCTION($manager, \"fetchRequestForSourceEntityNamed:predicateString:\", \"Tag\", "
+        + "\"weight > $sorce.number\"), $manager.sourceContext, YES)",
+      "error unknown-variable: there is no variable $sorce"
+    ),
+    ("mode({1, 2})", "error type-mismatch: a collection cannot be the value of an attribute"),
   ])
-  func `knows what objects and contexts answer`(expression: String, finding: String) throws {
+  func `knows what objects, contexts and collections answer`(expression: String, finding: String)
+    throws
+  {
     #expect(try findings(.integer64, expression) == [finding])
   }
 }

@@ -109,13 +109,10 @@ import Testing
     #expect(document.entityMappings.count == 1)
   }
 
-  @Test func `leaves out a type of a compiled file that cannot be meant`() throws {
-    let entries: [MappingDocument.Entry] = [
-      .init(kind: .custom, source: "A", destination: "A"), .init(kind: .copy, source: "A"),
-      .init(kind: .add, source: "A", destination: "A"),
-    ]
-    let text = try MappingDocument(entityMappings: entries).text()
-    #expect(try read(text).entityMappings.map(\.kind) == [nil, nil, nil])
+  @Test func `leaves out the type custom of a compiled file that names no policy`() throws {
+    let entry = MappingDocument.Entry(kind: .custom, source: "A", destination: "A")
+    let text = try MappingDocument(entityMappings: [entry]).text()
+    #expect(try read(text).entityMappings.map(\.kind) == [nil])
   }
 
   @Test func `is named where it lies, whatever is wrong in it`() throws {
@@ -297,6 +294,38 @@ enum SchemaFile {
       try MappingDocument(bytes: bytes, name: "test")
     }
     #expect(error?.description.contains(key) == true, "\(String(describing: error))")
+  }
+
+  @Test(arguments: [
+    // Its number, source and destination, and whether they can be meant.
+    (1, true, true, true), (1, true, false, true), (2, false, true, true),
+    (2, true, true, false), (3, true, false, true), (3, true, true, false),
+    (4, true, true, true), (4, true, false, false), (5, true, true, true),
+    (5, false, true, false), (0, true, true, true), (0, true, false, true),
+  ])
+  func `has a type that its entities can be of`(
+    type: Int64, source: Bool, destination: Bool, isMeant: Bool
+  ) throws {
+    var writer = KeyedArchiveWriter()
+    var fields = [
+      ("NSMappingName", writer.string("Docs").uid), ("NSMappingType", PropertyList.integer(type)),
+    ]
+    if source { fields.append(("NSSourceEntityName", writer.string("Doc").uid)) }
+    if destination { fields.append(("NSDestinationEntityName", writer.string("Doc").uid)) }
+    let mapping = writer.object("NSEntityMapping", fields)
+    let root = writer.object(
+      "NSMappingModel", [("NSEntityMappings", writer.collection([mapping]).uid)])
+    let bytes = writer.bytes(root: root)
+    guard !isMeant else {
+      _ = try MappingDocument(bytes: bytes, name: "test")
+      return
+    }
+    let error = #expect(throws: MappingError.self) {
+      try MappingDocument(bytes: bytes, name: "test")
+    }
+    #expect(
+      error?.description.contains("Docs: an entity mapping of the type ") == true,
+      "\(String(describing: error))")
   }
 
   @Test func `has no row without a property`() {

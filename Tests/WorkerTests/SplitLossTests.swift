@@ -170,6 +170,122 @@ private let kind = attribute("kind", .integer64)
   }
 }
 
+@Suite struct `What several mappings of both ends keep` {
+  private static let card = "source: Person, destination: Card"
+  private static let person = "source: Person, destination: Person"
+  private static let company = "source: Company, destination: Company"
+  private static let address = "source: Company, destination: Address"
+
+  /// Entity mappings, and what the stages do.
+  @Test(
+    arguments: [
+      ([card, person, company, address], []), ([person, card, company, address], []),
+      ([card, person, address, company], []), ([address, card, company, person], []),
+      // A company that is an address alone.
+      ([card, person, company + ", filter: kind == 1", address], ["reference Company.people 1"]),
+      ([address, card, company + ", filter: kind == 1", person], ["reference Company.people 1"]),
+    ] as [([String], [String])], [Int64(1), 1 << 20])
+  func `of a reference is what any of them does`(
+    example: (mappings: [String], counted: [String]), shardBytes: Int64
+  ) throws {
+    let staff = toOne("company", "Company", inverse: "people")
+    let people = toMany("people", "Person", inverse: "company")
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Person", attribute("name"), attribute("mail"), staff),
+        entity("Company", kind, attribute("street"), people),
+      ],
+      to: [
+        entity("Person", attribute("name"), staff), entity("Card", attribute("mail")),
+        entity("Company", kind, people), entity("Address", kind, attribute("street")),
+      ],
+      rows: """
+        INSERT INTO ZCOMPANY (Z_PK, Z_ENT, Z_OPT, ZKIND, ZSTREET)
+        VALUES (1, 1, 1, 1, 'Main'), (2, 1, 1, 2, 'High');
+        INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT, ZNAME, ZMAIL, ZCOMPANY)
+        VALUES (1, 2, 1, 'a', 'm', 1), (2, 2, 1, 'b', 'n', 2), (3, 2, 1, 'c', 'o', NULL)
+        """)
+    let found = try losses(of: fixture, example.mappings, shardBytes: shardBytes)
+    #expect(found == [[], example.counted])
+  }
+
+  /// The kind of the one that is another's boss and twin, what a further mapping takes, and what the stages
+  /// do.
+  @Test(
+    arguments: [
+      (0, "kind < 2", ["reference E.boss 1", "reference E.twin 1"]),
+      (0, "kind > 9", ["reference E.boss 1", "reference E.twin 1"]), (3, "kind < 2", []),
+    ] as [(Int, String, [String])], [Int64(1), 1 << 20])
+  func `is lost once a pair, from either side`(
+    example: (kind: Int, further: String, counted: [String]), shardBytes: Int64
+  ) throws {
+    func one(_ name: EntityName) -> EntityDescription {
+      entity(
+        name, kind, toOne("boss", name, inverse: "staff"), toMany("staff", name, inverse: "boss"),
+        toOne("twin", name, inverse: "twin"))
+    }
+    let fixture = try MigrationFixture(
+      from: [one("E")], to: [one("A"), one("E")],
+      rows: """
+        INSERT INTO ZE (Z_PK, Z_ENT, Z_OPT, ZKIND, ZBOSS, ZTWIN)
+        VALUES (1, 1, 1, \(example.kind), NULL, 2), (2, 1, 1, 3, 1, 1)
+        """)
+    let alone =
+      "source: E, destination: A, relationships: { boss: default, staff: default, twin: default }"
+    let found = try losses(
+      of: fixture,
+      [
+        "name: All, \(alone)", "name: Further, \(alone), filter: \(example.further)",
+        "name: High, source: E, destination: E, filter: kind > 1",
+      ], shardBytes: shardBytes)
+    #expect(found == [[], example.counted])
+  }
+
+  private static let list = "source: List, destination: List"
+  private static let item = "source: Item, destination: Item"
+  private static let archive = "source: List, destination: Archive"
+  private static let record = "source: Item, destination: Record"
+  private static let current = item + ", filter: kind > 1"
+  private static let rest = "name: Rest, " + item + ", filter: kind <= 1"
+  private static let listOfCurrent =
+    list + ", relationships: { items: 'FUNCTION($manager, "
+    + "\"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"ItemToItem\", $source.items)' }"
+
+  /// Entity mappings, of which those to `List` keep places, what the plan counts, and what the stages do.
+  @Test(
+    arguments: [
+      ([list, current, archive, record], [], ["order List.items 3"]),
+      ([archive, record, list, current], [], ["order List.items 3"]),
+      ([list, item, archive, record], [], []),
+      ([archive, record], ["order List.items 5"], []),
+      // The other side makes the rest members, which have no places; the list's own row removes them.
+      ([listOfCurrent, current, rest], [], ["order List.items 3"]),
+      ([current, rest, listOfCurrent], [], ["shared-target Item.list 3"]),
+      ([list, current, rest], [], []),
+    ] as [([String], [String], [String])], [Int64(1), 1 << 20])
+  func `of a place is that of the members that their lists ask for`(
+    example: (mappings: [String], planned: [String], counted: [String]), shardBytes: Int64
+  ) throws {
+    let items = toMany("items", "Item", inverse: "list", ordered: true)
+    let member = toOne("list", "List", inverse: "items")
+    let fixture = try MigrationFixture(
+      from: [entity("List", items), entity("Item", kind, member)],
+      to: [
+        entity("List", items), entity("Item", kind, member),
+        entity("Archive", toMany("items", "Record", inverse: "list")),
+        entity("Record", kind, toOne("list", "Archive", inverse: "items")),
+      ],
+      rows: """
+        INSERT INTO ZLIST (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1);
+        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZKIND, ZLIST, Z_FOK_LIST)
+        VALUES (5, 1, 1, 5, 1, 2048), (4, 1, 1, 1, 1, 3072), (3, 1, 1, 4, 1, 4096),
+               (2, 1, 1, 0, 1, 5120), (1, 1, 1, -1, 1, 6144)
+        """)
+    let found = try losses(of: fixture, example.mappings, shardBytes: shardBytes)
+    #expect(found == [example.planned, example.counted])
+  }
+}
+
 @Suite struct `What several rows keep together` {
   /// The types of what a Double is handed over to, and how many numbers change in all of them.
   @Test(

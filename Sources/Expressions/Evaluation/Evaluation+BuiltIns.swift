@@ -15,8 +15,8 @@ extension Evaluation {
     if name.hasPrefix("godwit.") { return try converted(name, arguments) }
     switch name {
     case "now": return .date(evaluator.runDate)
-    // 53 bits, so that every value is a double below 1.
-    case "random": return .real(Double(random() >> 11) * 0x1p-53)
+    // 31 bits, so that an Integer 32 takes every value.
+    case "random": return .integer(Int64(random() >> 33))
     case "random:": return try random(below: arguments[0])
     case "noindex:": return arguments[0]
     case "uppercase:": return try text(arguments[0]) { $0.uppercased() }

@@ -43,15 +43,18 @@ enum Statistics {
     return try average([sorted[middle - 1], sorted[middle]])
   }
 
-  /// The most frequent one; of several the least.
+  /// All of the most frequent ones, each once and the least first.
   static func mode(_ values: [ExpressionValue]) throws(EvaluationProblem) -> ExpressionValue {
-    var best: (value: ExpressionValue, count: Int) = (.null, 0)
-    var run: (value: ExpressionValue, count: Int) = (.null, 0)
+    var runs: [(value: ExpressionValue, count: Int)] = []
     for value in try numbers(values) {
-      run = value == run.value ? (run.value, run.count + 1) : (value, 1)
-      if run.count > best.count { best = run }
+      if value == runs.last?.value {
+        runs[runs.count - 1].count += 1
+      } else {
+        runs.append((value, 1))
+      }
     }
-    return best.value
+    let most = runs.map(\.count).max()
+    return .array(runs.filter { $0.count == most }.map(\.value))
   }
 
   /// Of the whole population, in doubles.

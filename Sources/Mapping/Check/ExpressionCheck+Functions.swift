@@ -120,10 +120,17 @@ extension ExpressionCheck {
       ManagerSelector.instancesForMapping, ManagerSelector.instancesForRelationship,
       ManagerSelector.sourceInstancesForMapping,
     ]
-    if asked.contains(selector), isEvaluated, !isLinked {
-      find(
-        .yieldsNothing, .error,
-        "what became of other objects is known in relationships only, when all are there")
+    if asked.contains(selector), isEvaluated {
+      if !isLinked {
+        find(
+          .yieldsNothing, .error,
+          "what became of other objects is known in relationships only, when all are there")
+      } else if arguments.last == .constant(.null) {
+        // An empty to-one gives nil, too, and asks for none.
+        find(
+          .yieldsNothing, .error,
+          "nil asks for all objects in Core Data, and for none here. Ask for those of a FETCH")
+      }
     }
     switch selector {
     case "sourceContext", "destinationContext": return .helper(selector)
@@ -284,7 +291,8 @@ extension ExpressionCheck {
       return .value(.data)
     case "godwit.bucket": return .unknown
     case "noindex:": return types.first ?? .unknown
-    case "min:", "max:", "mode:":
+    case "mode:": return .collection(of: .value(.number))
+    case "min:", "max:":
       if case .collection(let member)? = types.first { return member }
       return types.first ?? .unknown
     default: break

@@ -26,6 +26,8 @@ struct ExpressionCheck {
   /// `SELF`, where there is one.
   private(set) var evaluated: ExpressionType?
   private var variables: [String: ExpressionType] = [:]
+  /// Those around a fetch, whose predicate gets none.
+  private var variablesOutside: Set<String> = []
   /// How many branches of a `TERNARY` are around what is checked.
   private(set) var isInBranch = 0
   let probe = ExpressionProbe()
@@ -119,11 +121,12 @@ extension ExpressionCheck {
     guard case .constant(.string(let text)) = argument else { return }
     do {
       let predicate = try PredicateExpression(parsing: text)
-      let outer = (evaluated, variables)
+      let outer = (evaluated, variables, variablesOutside)
       evaluated = .object(.source, entity)
+      variablesOutside.formUnion(variables.keys)
       variables = [:]
       check(predicate)
-      (evaluated, variables) = outer
+      (evaluated, variables, variablesOutside) = outer
     } catch {
       find(.badPredicate, .error, "the fetch's predicate cannot be read: \(error)")
     }
@@ -220,7 +223,12 @@ extension ExpressionCheck {
 
   private mutating func variable(_ name: String) -> ExpressionType {
     if let found = variables[name] { return found }
-    if ["source", "destination", "propertyMapping"].contains(name), property == nil {
+    if variablesOutside.contains(name) {
+      find(
+        .unknownVariable, .error,
+        "there is no $\(name) in the predicate of a fetch. The one of SUBQUERY(FETCH(…), $x, …) may name "
+          + "it")
+    } else if ["source", "destination", "propertyMapping"].contains(name), property == nil {
       find(
         .unknownVariable, .error,
         "there is no $\(name) here: what the mapping takes is decided before it")

@@ -51,6 +51,10 @@ enum CompiledMappingFile {
       sourceHash: try hash("NSSourceEntityVersionHash"),
       destinationHash: try hash("NSDestinationEntityVersionHash"), others: .none,
       userInfo: try UserInfo.read(object["NSUserInfo"], file: file, &budget))
+    // Custom without a class of its own is Core Data's own policy.
+    if entry.kind != .custom, let problem = entry.kindProblem {
+      throw .unreadable(file: file, reason: "\(entry.effectiveName): \(problem)")
+    }
     let archived = ArchivedSelection(file: file, mapping: entry.effectiveName)
     if let source = try value(object, "NSSourceExpression", of: place, file, \.object) {
       entry.selection = try archived.selection(

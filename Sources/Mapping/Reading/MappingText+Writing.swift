@@ -82,7 +82,7 @@ extension MappingText {
     var pairs: [(Node, Node)] = []
     func add(_ key: EntryKey, _ value: String?) { Self.add(key.rawValue, value, to: &pairs) }
     add(.name, entry.name)
-    // A compiled file may name any type; one that is not read back means nothing there either.
+    // A compiled file may say custom without a policy, which means nothing.
     add(.type, entry.kindProblem == nil ? entry.kind?.rawValue : nil)
     add(.source, entry.source?.rawValue)
     add(.destination, entry.destination?.rawValue)

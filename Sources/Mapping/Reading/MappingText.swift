@@ -219,8 +219,7 @@ extension MappingTextReader {
 }
 
 extension MappingDocument.Entry {
-  /// Why the type that is given cannot be meant, as a sentence without its full stop. What compiled
-  /// files say is taken as it is.
+  /// Why the type that is given cannot be meant, as a sentence without its full stop.
   var kindProblem: String? {
     switch kind {
     case .remove? where destination != nil:

@@ -179,6 +179,9 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   package struct Others: Codable, Sendable, Equatable {
     /// The reference to what one of them took is lost.
     package var missed: [Int]
+    /// Likewise, of a relationship that is its own inverse: both objects have the pair, and the one with
+    /// the lesser key counts it. Nil for none, so that such plans keep their fingerprint.
+    package var mutual: [Int]?
     /// Unless one of these took it, too: another program asks them.
     package var kept: [Int]
     /// Or another mapping that may have taken the owner, too, asks for it. Nil for none, so that such
@@ -190,8 +193,8 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   package struct Unplaced: Codable, Sendable, Equatable {
     /// Members are what one of these took.
     package var kept: [Int]
-    /// Entity mappings that keep the places, or count them, where they took the owner, too.
-    package var elsewhere: [Int]
+    /// Entity mappings that keep the places, or count them, of what those that they ask took.
+    package var elsewhere: [Rival]
   }
 
   /// Another mapping of the owner's entity, and the mappings whose objects it keeps references to.
@@ -200,6 +203,8 @@ package struct LinkProgram: Codable, Sendable, Equatable {
     package var asks: [Int]
     /// True for one that counts what it does not keep, so that nobody else needs to.
     package var isFirst: Bool
+
+    var mappings: [Int] { [mapping] + asks }
   }
 
   package struct Emission: Codable, Sendable, Equatable {

@@ -11,8 +11,8 @@ import GodwitPersistentStore
 /// mapping asks one of those along the inverse. What a policy does, and what other expressions make of
 /// the relationship, nobody sees.
 ///
-/// Likewise the members of a list, where a mapping keeps them without their places and another one of the
-/// entity has these.
+/// Likewise the members of a list, where a mapping keeps them without their places and another row has
+/// these.
 struct OtherTakers {
   /// A relationship program that follows a relationship of the source.
   private struct Follower {
@@ -53,11 +53,15 @@ struct OtherTakers {
       $0.entity == $1.entity
         ? $0.name.precedesInBytes($1.name) : $0.entity.rawValue.precedesInBytes($1.entity.rawValue)
     }
-    for property in properties { add(property, readers, &plans) }
+    var counted: Set<Property> = []
+    for property in properties { add(property, readers, &counted, &plans) }
   }
 
+  /// - Parameter counted: The properties along which references are counted already. Each relationship is
+  ///   counted along one of its sides, so that no pair of objects is counted twice.
   private func add(
-    _ property: Property, _ readers: PropertyReaders, _ plans: inout [EntityMappingPlan]
+    _ property: Property, _ readers: PropertyReaders, _ counted: inout Set<Property>,
+    _ plans: inout [EntityMappingPlan]
   ) {
     guard
       let relationship = source.property(property.name, of: property.entity)?.property.relationship
@@ -71,33 +75,42 @@ struct OtherTakers {
       !readers.linksOtherwise(property)
     else { return }
     let made = takers.filter { plans[$0].table != nil }
-    // What is kept of the targets' side by an expression of another form cannot be told.
-    let open = made.filter { taker in
-      guard let inverse, let entity = plans[taker].source else { return false }
-      return readers.linksOtherwise(Property(entity: entity, name: inverse.name))
+    var sides: [Int: Property] = [:]
+    for taker in made {
+      guard let inverse, let entity = plans[taker].source else { continue }
+      sides[taker] = Property(entity: entity, name: inverse.name)
     }
+    // What is kept of the targets' side by an expression of another form cannot be told.
+    let open = made.filter { sides[$0].map(readers.linksOtherwise) ?? false }
     let asks = Dictionary(
       uniqueKeysWithValues: owners.filter { plans[$0].table != nil }.map { owner in
-        (owner, Set(open + made.filter { keeps($0, owner, property, inverse, plans) }))
+        let kept = made.filter { taker in
+          self.asks(owner, taker, along: property)
+            || sides[taker].map { self.asks(taker, owner, along: $0) } ?? false
+        }
+        return (owner, Set(open + kept))
       })
     addPlaces(of: property, asks.mapValues { $0.subtracting(open) }, readers, &plans)
+    counted.insert(property)
     for owner in asks.keys.sorted() {
-      let missed = made.filter { taker in
+      let lost = made.filter { taker in
         !asks.contains { $0.value.contains(taker) && ($0.key == owner || plans[$0.key].takesAll) }
-          && !isCounted(taker, insteadOf: owner, property.name, plans, inverse)
+          && (sides[taker] == property || !(sides[taker].map(counted.contains) ?? false))
       }
-      guard !missed.isEmpty, let link = program(of: property, for: owner, &plans) else { continue }
+      guard !lost.isEmpty, let link = program(of: property, for: owner, &plans) else { continue }
       let rivals = asks.keys.sorted().filter { $0 != owner }.map {
         LinkProgram.Rival(mapping: $0, asks: asks[$0]?.sorted() ?? [], isFirst: $0 < owner)
       }
       let kept = made.filter { asks[owner]?.contains($0) ?? false }
+      let mutual = lost.filter { sides[$0] == property }
       plans[owner].links[link].others = .init(
-        missed: missed, kept: kept, rivals: rivals.isEmpty ? nil : rivals)
-      for index in missed + kept + rivals.map(\.mapping) { plans[index].isReferenced = true }
+        missed: lost.filter { sides[$0] != property }, mutual: mutual.isEmpty ? nil : mutual,
+        kept: kept, rivals: rivals.isEmpty ? nil : rivals)
+      for index in lost + kept + rivals.flatMap(\.mappings) { plans[index].isReferenced = true }
     }
   }
 
-  /// Has the places counted that a mapping does not keep and another one of the owners does.
+  /// Has the places counted that a mapping does not keep and another row does.
   ///
   /// - Parameter kept: For each mapping of the owners, those whose objects stay members.
   private func addPlaces(
@@ -109,41 +122,48 @@ struct OtherTakers {
       context.storage(of: relationship, declaredBy: declared.entity)?.orderColumn != nil,
       !readers.readsOtherwise(property)
     else { return }
-    let owners = kept.keys.sorted()
-    let placing = owners.filter { keepsPlaces(of: property, $0) }
+    var placed: [Int: Set<Int>] = [:]
+    for follower in followers[property] ?? [] where keepsPlaces(follower, plans) {
+      placed[follower.mapping, default: []].formUnion(follower.asked)
+    }
     // Where none does, the plan has counted the places.
-    guard !placing.isEmpty, !placing.contains(where: { plans[$0].takesAll }) else { return }
-    let others = owners.filter { !placing.contains($0) }
-    for owner in others {
-      let members = kept[owner]?.sorted() ?? []
+    guard !placed.isEmpty else { return }
+    // An owner's own row replaces what earlier mappings of the targets have set.
+    let kept = Dictionary(
+      uniqueKeysWithValues: kept.map { owner, members in
+        let isSet = followers[property]?.contains { $0.mapping == owner } ?? false
+        return (owner, members.filter { !isSet || $0 > owner || asks(owner, $0, along: property) })
+      })
+    for owner in kept.keys.sorted() {
+      let always = placed.filter { $0.key == owner || plans[$0.key].takesAll }
+      let members = always.values.reduce(kept[owner] ?? []) { $0.subtracting($1) }.sorted()
       guard !members.isEmpty, let link = program(of: property, for: owner, &plans) else { continue }
-      let elsewhere = placing + others.filter { $0 < owner }
+      // An earlier one has the place, or counts it.
+      let elsewhere = kept.keys.sorted().compactMap { other in
+        (other < owner ? kept : placed)[other].map {
+          LinkProgram.Rival(mapping: other, asks: $0.sorted(), isFirst: false)
+        }
+      }
       plans[owner].links[link].unplaced = .init(kept: members, elsewhere: elsewhere)
-      for index in members + elsewhere { plans[index].isReferenced = true }
+      for index in members + elsewhere.flatMap(\.mappings) { plans[index].isReferenced = true }
     }
   }
 
   /// A to-one keeps the first one: the place decides which it is.
-  private func keepsPlaces(of property: Property, _ owner: Int) -> Bool {
-    let own = PropertyReaders(
-      [members[owner].mapping], source: source, destination: context.destination.hierarchy)
-    return own.links[property]?.contains { link in
-      !link.relationship.isToMany
-        || context.destination.storesPlaces(in: link.relationship, of: link.entity)
-    } ?? false
+  private func keepsPlaces(_ follower: Follower, _ plans: [EntityMappingPlan]) -> Bool {
+    let plan = plans[follower.mapping]
+    let link = plan.links[follower.link]
+    guard link.isToMany else { return true }
+    guard let entity = plan.destination,
+      let declared = context.destination.hierarchy.property(link.property, of: entity),
+      let relationship = declared.property.relationship
+    else { return false }
+    return context.destination.storesPlaces(in: relationship, of: declared.entity)
   }
 
-  /// Whether a mapping's objects keep their references to what another one took, from either side.
-  private func keeps(
-    _ taker: Int, _ owner: Int, _ property: Property, _ inverse: RelationshipDescription?,
-    _ plans: [EntityMappingPlan]
-  ) -> Bool {
-    func asks(_ one: Int, _ other: Int, _ property: Property) -> Bool {
-      followers[property]?.contains { $0.mapping == one && $0.asked.contains(other) } ?? false
-    }
-    if asks(owner, taker, property) { return true }
-    guard let inverse, let entity = plans[taker].source else { return false }
-    return asks(taker, owner, Property(entity: entity, name: inverse.name))
+  /// Whether a row of a mapping follows a relationship to what another mapping took.
+  private func asks(_ one: Int, _ other: Int, along property: Property) -> Bool {
+    followers[property]?.contains { $0.mapping == one && $0.asked.contains(other) } ?? false
   }
 
   /// The program that counts a mapping's references along a relationship: one that follows it, else one
@@ -173,16 +193,5 @@ struct OtherTakers {
         property: property.name, expression: along.description, way: counting, isToMany: true,
         allowed: [], emissions: []))
     return plans[owner].links.count - 1
-  }
-
-  /// Where both mappings count, each along its side of the relationship, the first one does.
-  private func isCounted(
-    _ taker: Int, insteadOf owner: Int, _ relationship: String, _ plans: [EntityMappingPlan],
-    _ inverse: RelationshipDescription?
-  ) -> Bool {
-    guard let inverse, let entity = plans[taker].source,
-      followers[Property(entity: entity, name: inverse.name)] != nil
-    else { return false }
-    return taker == owner ? inverse.name.precedesInBytes(relationship) : taker < owner
   }
 }

@@ -19,6 +19,9 @@ final class LinkTargets {
     case policy(PolicyAssociation)
   }
 
+  /// See ``LinkProgram/Rival``.
+  private typealias Rival = (own: any Association, asks: [any Association], isFirst: Bool)
+
   private let plan: LinkProgram
   private let mapping: EntityMappingPlan
   private let context: MappedContext
@@ -28,10 +31,10 @@ final class LinkTargets {
   private let takers: [Taker]
   /// Mappings that took what none of the takers did: see ``LinkProgram/Others``.
   private let others:
-    (missed: [(mapping: Int, association: any Association)], kept: [any Association])
-  private let rivals: [(plan: LinkProgram.Rival, association: any Association)]
+    (missed: [any Association], mutual: [any Association], kept: [any Association])
+  private let rivals: [Rival]
   /// See ``LinkProgram/Unplaced``.
-  private let unplaced: (kept: [any Association], elsewhere: [any Association])?
+  private let unplaced: (kept: [any Association], elsewhere: [Rival])?
   /// The source's relationship that is followed, and the number of its targets' table.
   private let followed: (reference: SourceReference, table: Int)?
   private let allowed: Set<Int64>
@@ -86,14 +89,18 @@ final class LinkTargets {
         : .policy(try context.policyAssociation($0))
     }
     others = (
-      try plan.others?.missed.map { ($0, try context.association($0)) } ?? [],
+      try plan.others?.missed.map(context.association) ?? [],
+      try plan.others?.mutual?.map(context.association) ?? [],
       try plan.others?.kept.map(context.association) ?? []
     )
-    rivals = try (plan.others?.rivals ?? []).map {
-      ($0, try context.association($0.mapping))
+    func rival(_ plan: LinkProgram.Rival) throws -> Rival {
+      (
+        try context.association(plan.mapping), try plan.asks.map(context.association), plan.isFirst
+      )
     }
+    rivals = try plan.others?.rivals?.map(rival) ?? []
     unplaced = try plan.unplaced.map {
-      (try $0.kept.map(context.association), try $0.elsewhere.map(context.association))
+      (try $0.kept.map(context.association), try $0.elsewhere.map(rival))
     }
     try readPair()
   }
@@ -113,9 +120,8 @@ final class LinkTargets {
       while let pair = listed, pair.owner <= source {
         if pair.owner == source {
           if calls.isEmpty { try add(pair.target) } else { asked.append((pair.target, false)) }
-          if let unplaced,
-            try unplaced.kept.contains(where: { try $0.destination(of: pair.target) != nil }),
-            try !unplaced.elsewhere.contains(where: { try $0.destination(of: source) != nil })
+          if let unplaced, try took(pair.target, unplaced.kept),
+            try !unplaced.elsewhere.contains(where: { try speaks($0, of: pair.target) })
           {
             placeless.add(source)
           }
@@ -195,10 +201,9 @@ final class LinkTargets {
   /// its entity goes; it is a loss where the object went through a mapping that nothing asks; else the
   /// reference is damage, of which the destination will not tell.
   private func look(at target: Int64) throws {
-    if try others.missed.contains(where: { try $0.association.destination(of: target) != nil }) {
+    if try took(target, others.missed) || (target >= object && took(target, others.mutual)) {
       let isKept =
-        try others.kept.contains { try $0.destination(of: target) != nil }
-        || rivals.contains { try speaks($0, of: target) }
+        try took(target, others.kept) || rivals.contains { try speaks($0, of: target) }
       if !isKept { unasked.add(object) }
       return
     }
@@ -214,14 +219,13 @@ final class LinkTargets {
   }
 
   /// True where another mapping took the owner, too, and keeps the reference or counts it.
-  private func speaks(
-    _ rival: (plan: LinkProgram.Rival, association: any Association), of target: Int64
-  ) throws -> Bool {
-    guard try rival.association.destination(of: object) != nil else { return false }
-    return try rival.plan.isFirst
-      || others.missed.contains {
-        try rival.plan.asks.contains($0.mapping) && $0.association.destination(of: target) != nil
-      }
+  private func speaks(_ rival: Rival, of target: Int64) throws -> Bool {
+    guard try rival.own.destination(of: object) != nil else { return false }
+    return try rival.isFirst || took(target, rival.asks)
+  }
+
+  private func took(_ target: Int64, _ mappings: [any Association]) throws -> Bool {
+    try mappings.contains { try $0.destination(of: target) != nil }
   }
 
   /// References of the source that lead to no object, or to one of a wrong entity.

@@ -557,20 +557,21 @@ class Evaluator:
                 raise Problem("overflow")
             return real(math.sqrt(squares / len(numbers)))
         ordered = self.sorted(values)
+        if name == "mode":
+            runs = []
+            for value in ordered:
+                if runs and same(runs[-1][0], value):
+                    runs[-1][1] += 1
+                else:
+                    runs.append([value, 1])
+            most = max((count for _, count in runs), default=0)
+            return Array(value for value, count in runs if count == most)
         if not ordered:
             return None
-        if name == "median":
-            middle = len(ordered) // 2
-            if len(ordered) % 2:
-                return ordered[middle]
-            return self.average(ordered[middle - 1:middle + 1])
-        runs = []
-        for value in ordered:
-            if runs and same(runs[-1][0], value):
-                runs[-1][1] += 1
-            else:
-                runs.append([value, 1])
-        return max(runs, key=lambda run: run[1])[0]
+        middle = len(ordered) // 2
+        if len(ordered) % 2:
+            return ordered[middle]
+        return self.average(ordered[middle - 1:middle + 1])
 
     def bits(self, name, values):
         whole = []
