@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
@@ -58,6 +59,12 @@ static inline int linux_mount_of(const char *path, unsigned long long *mount) {
   memcpy(&mask, answer, sizeof mask);
   if (mask & 0x1000u) memcpy(mount, answer + 144, sizeof *mount);
   return 0;
+}
+
+// fstatfs(2): the type of the file system that an open file lies on; 0 where nothing is known.
+static inline unsigned linux_volume_type(int file) {
+  struct statfs answer;
+  return fstatfs(file, &answer) == 0 ? (unsigned)answer.f_type : 0;
 }
 
 // open(2): O_PATH, which glibc declares for _GNU_SOURCE only
