@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 // mallopt(3): the heap of a thread keeps what is freed, up to so many bytes, and grows by as many as
@@ -58,6 +59,21 @@ static inline int linux_mount_of(const char *path, unsigned long long *mount) {
   if (syscall(SYS_statx, AT_FDCWD, path, 0, 0x1000u, answer) != 0) return -1;
   memcpy(&mask, answer, sizeof mask);
   if (mask & 0x1000u) memcpy(mount, answer + 144, sizeof *mount);
+  return 0;
+}
+
+// statx(2) with STATX_BTIME: when a file was made; -1 where the file system does not tell. A link is not followed.
+static inline int linux_birth_of(const char *path, struct timespec *birth) {
+  unsigned char answer[256];  // as above
+  unsigned mask, nanoseconds;
+  long long seconds;
+  if (syscall(SYS_statx, AT_FDCWD, path, 0x100, 0x800u, answer) != 0) return -1;
+  memcpy(&mask, answer, sizeof mask);
+  if (!(mask & 0x800u)) return -1;
+  memcpy(&seconds, answer + 80, sizeof seconds);
+  memcpy(&nanoseconds, answer + 88, sizeof nanoseconds);
+  birth->tv_sec = seconds;
+  birth->tv_nsec = nanoseconds;
   return 0;
 }
 
