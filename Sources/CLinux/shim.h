@@ -12,9 +12,11 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 // mallopt(3): the heap of a thread keeps what is freed, up to so many bytes, and grows by as many as
@@ -58,6 +60,27 @@ static inline int linux_mount_of(const char *path, unsigned long long *mount) {
   memcpy(&mask, answer, sizeof mask);
   if (mask & 0x1000u) memcpy(mount, answer + 144, sizeof *mount);
   return 0;
+}
+
+// statx(2) with STATX_BTIME: when a file was made; -1 where the file system does not tell. A link is not followed.
+static inline int linux_birth_of(const char *path, struct timespec *birth) {
+  unsigned char answer[256];  // as above
+  unsigned mask, nanoseconds;
+  long long seconds;
+  if (syscall(SYS_statx, AT_FDCWD, path, 0x100, 0x800u, answer) != 0) return -1;
+  memcpy(&mask, answer, sizeof mask);
+  if (!(mask & 0x800u)) return -1;
+  memcpy(&seconds, answer + 80, sizeof seconds);
+  memcpy(&nanoseconds, answer + 88, sizeof nanoseconds);
+  birth->tv_sec = seconds;
+  birth->tv_nsec = nanoseconds;
+  return 0;
+}
+
+// fstatfs(2): the type of the file system that an open file lies on; 0 where nothing is known.
+static inline unsigned linux_volume_type(int file) {
+  struct statfs answer;
+  return fstatfs(file, &answer) == 0 ? (unsigned)answer.f_type : 0;
 }
 
 // open(2): O_PATH, which glibc declares for _GNU_SOURCE only

@@ -109,7 +109,7 @@ struct MigrationArguments: ParsableArguments {
   @Flag(
     help: ArgumentHelp(
       "Asserts that no other process has the store open. Counts only where that cannot be found out: "
-        + "on volumes without file leases, and for files of other users."))
+        + "on volumes without file leases that tell, as FUSE, and for files of other users."))
   var storeIsOffline = false
 
   @Flag(help: "Keeps the run directory of a finished store.")

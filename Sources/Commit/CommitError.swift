@@ -12,8 +12,8 @@ package enum CommitError: Error, Equatable {
   case mountPoint(store: FilePath)
   /// Another process has the source store open.
   case storeInUse(store: FilePath)
-  /// Nobody can tell whether another process has the source store open: the volume has no leases,
-  /// or this user may not take one.
+  /// Nobody can tell whether another process has the source store open: the volume has no leases that tell of
+  /// everybody, or this user may not take one.
   case storeMayBeInUse(store: FilePath)
   /// The copy of a file that a backup is made of does not hold what the file does.
   case incompleteBackup(path: FilePath)
@@ -94,8 +94,8 @@ extension CommitError: CustomStringConvertible {
       "\(store) is open in another process. Close it and run again; finished work is kept."
     case .storeMayBeInUse(let store):
       "Whether another process has \(store) open cannot be found out: its volume has no file "
-        + "leases, or the file belongs to another user. Stop every application that uses it, then "
-        + "run again with --store-is-offline (in a pipeline: stores.in-use: offline)."
+        + "leases that tell (as FUSE and some network file systems), or the file belongs to another user. Stop "
+        + "every application that uses it, then run again with --store-is-offline (in a pipeline: stores.in-use: offline)."
     case .incompleteBackup(let path):
       "\(path) does not hold what was copied to it. The source is untouched; check the volume and "
         + "run again."

@@ -119,6 +119,10 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   /// Whether the backup stays where the commit is taken back: a file that had been replaced has the store's name
   /// again.
   var keepsBackup: Bool?
+
+  /// Whether the assembled file has lost the store's name again, or is about to, and goes: no process puts it in
+  /// place any more.
+  var isGivenUp: Bool?
 }
 
 extension CommitJournal {

@@ -141,20 +141,29 @@ extension CommitSteps {
   /// in the place of that, and makes it useless to whoever opened it meanwhile. Otherwise its changes would go
   /// to a file without a name, and to the log beside the store.
   ///
-  /// Where somebody waits for it the backup stays, and so does the journal, by which the next run tells of it.
+  /// Where somebody waits for it the backup stays, and so does the journal, by which the next run tells of it. What
+  /// is removed the journal says first: nothing else would tell a process that comes after a crash that no new store
+  /// was put in place.
   private func retireNew(
     _ new: borrowing StoreLock, _ old: borrowing StoreLock, at path: FilePath, _ mark: FileMark,
     _ journal: inout CommitJournal
   ) throws {
     let isAwaited = new.isAwaited
+    // Of a recovery nothing else would show that the clone, which applications write to, is the store.
+    let keepsBackup = isAwaited || (mayHaveUnfinished && mark != journal.main)
+    if keepsBackup { journal.keepsBackup = true }
+    if path == FilePath(journal.assembled) { journal.isGivenUp = true }
+    let isWritten = Result { try journal.write(in: run, leases) }
+    // Also where that failed: somebody may have opened the file.
     try removeReplaced(path, journal)
     // A chain's last step has a second name, and is made again, too.
     try new.invalidateUnnamed(evenNamed: isAwaited)
     try old.invalidateUnnamed()
-    // Of a recovery nothing else would show that the clone, which applications write to, is the store.
-    guard isAwaited || (mayHaveUnfinished && mark != journal.main) else { return }
-    journal.keepsBackup = true
-    try journal.write(in: run, leases)
+    do {
+      try isWritten.get()
+    } catch is DurabilityError where !keepsBackup {
+      // The commit is taken back now: only a crash before that would be misunderstood.
+    }
   }
 
   /// - Parameter own: Of the file that gets its name `path` back. Where an application has replaced it

@@ -26,6 +26,7 @@ extension CommitSteps {
   ///
   /// - Throws: `DurabilityError.unreachable` where the store's folder is away: nobody can tell.
   func isInPlace(_ journal: CommitJournal) throws -> Bool {
+    if journal.isGivenUp == true { return false }
     if try FileMark(reachable: journal.storePath)?.isSameFile(as: journal.assembledMark) == true {
       return true
     }
@@ -77,7 +78,7 @@ extension CommitSteps {
   /// False where the assembled file is gone and the store is neither the source nor a clone of it: the
   /// exchange may have been made, and somebody may have put another file in the destination's place.
   func isExchangeRuledOut(_ journal: CommitJournal) throws -> Bool {
-    if journal.kind == .publish { return true }
+    if journal.kind == .publish || journal.isGivenUp == true { return true }
     if try FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
       return true
     }
@@ -87,13 +88,16 @@ extension CommitSteps {
     {
       return true
     }
-    // Not the file alone: the number of one that is gone is given to the next.
-    return store == journal.main || store == journal.clone
+    if store == journal.main || store == journal.clone { return true }
+    // Not the file's number alone: that of one that is gone is given to the next, which is younger than the backup.
+    return store.isSameFile(as: journal.main)
+      && DurableFile.isOlder(journal.storePath, than: journal.backup.store)
   }
 
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
     if try isInPlace(journal) { return true }
-    guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark,
+    guard journal.isGivenUp != true,
+      try FileMark(FilePath(journal.assembled)) == journal.assembledMark,
       try isAssembledWhole(journal)
     else {
       try demandStore(of: journal)

@@ -1,3 +1,4 @@
+private import CLinux
 private import Glibc
 package import SystemPackage
 
@@ -9,14 +10,15 @@ extension StoreLock {
     case none
     /// Another process has the file open, locked or not.
     case some
-    /// The volume has no leases, or this user may not take one.
+    /// The volume has no leases, or none that tell of everybody, or this user may not take one.
     case unknown
   }
 
   /// Takes a write lease on the file: it is only given while nobody else has the file open.
   ///
   /// Who opens the file then waits in open(2), for `/proc/sys/fs/lease-break-time` seconds at most
-  /// (45 unless set otherwise), and ``isAwaited`` says so. Hold it for moments only.
+  /// (45 unless set otherwise), and ``isAwaited`` says so. Hold it for moments only. On a volume where others may
+  /// open the file unseen it is held, too, and keeps out whoever comes by this mount.
   ///
   /// - Parameter waitingMilliseconds: How long to wait for others to close the file: a child process
   ///   of our own that has just been started has its files open, too, until it runs its program.
@@ -24,13 +26,12 @@ extension StoreLock {
   ///
   /// Source: fcntl(2), "Leases".
   package mutating func takeLease(waitingMilliseconds: Int = 500) throws -> Openers {
-    if hasLease { return .none }
     // The signal of a lease that is being broken ends a process unless it is another than SIGIO.
     // SIGURG is ignored unless somebody handles it.
     _ = fcntl(descriptor.rawValue, setSignal, SIGURG)
     let clock = ContinuousClock()
     let end = clock.now + .milliseconds(waitingMilliseconds)
-    while fcntl(descriptor.rawValue, setLease, Int32(F_WRLCK)) < 0 {
+    while !hasLease, fcntl(descriptor.rawValue, setLease, Int32(F_WRLCK)) < 0 {
       switch errno {
       case EINTR: continue
       case EAGAIN, EBUSY:
@@ -41,7 +42,32 @@ extension StoreLock {
       }
     }
     hasLease = true
-    return .none
+    return Self.seesEverybody(onVolumeOfType: linux_volume_type(descriptor.rawValue))
+      ? .none : .unknown
+  }
+
+  /// Whether a file of such a volume is opened and locked by nobody but through this kernel, or its locks and leases
+  /// are asked of whoever else there is.
+  ///
+  /// What a FUSE file system shows lies elsewhere and is opened there, too: sshfs, virtiofs and other shared folders
+  /// of virtual machines, bindfs, but also ntfs-3g, which looks the same. So it is with 9p and VirtualBox's folders.
+  /// Ceph, Lustre and OCFS2 have leases of one machine, if any. An NFS or SMB client has those of its server.
+  /// Overlayfs is as the volume below: to open what it lies on by another path is not allowed.
+  ///
+  /// Source: statfs(2), `f_type`; linux/magic.h; https://docs.kernel.org/filesystems/overlayfs.html, "Changes to
+  /// underlying filesystems".
+  package static func seesEverybody(onVolumeOfType type: UInt32) -> Bool {
+    switch type {
+    case 0,  // unknown
+      0x6573_5546,  // FUSE
+      0x0102_1997,  // 9p
+      0x786F_4256,  // VirtualBox
+      0x00C3_6400,  // Ceph
+      0x0BD0_0BD0,  // Lustre
+      0x7461_636F:  // OCFS2
+      false
+    default: true
+    }
   }
 
   /// Whether somebody waits to open the file that the lease is on, or no longer waits: the kernel

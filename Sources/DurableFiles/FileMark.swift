@@ -57,6 +57,17 @@ extension DurableFile {
     mount(of: path) != mount(of: path.folder)
   }
 
+  /// Whether a file was made before another of its volume; false where the volume does not tell.
+  package static func isOlder(_ path: FilePath, than other: FilePath) -> Bool {
+    guard let own = birth(of: path), let others = birth(of: other) else { return false }
+    return (own.tv_sec, own.tv_nsec) < (others.tv_sec, others.tv_nsec)
+  }
+
+  private static func birth(of path: FilePath) -> timespec? {
+    var time = timespec()
+    return path.withPlatformString { linux_birth_of($0, &time) } == 0 ? time : nil
+  }
+
   /// 0 where it is not known: old kernels, and sandboxes, do not tell.
   private static func mount(of path: FilePath) -> UInt64 {
     var mount: UInt64 = 0

@@ -1,3 +1,4 @@
+private import CLinux
 internal import Glibc
 package import SystemPackage
 
@@ -15,8 +16,8 @@ package import SystemPackage
 /// https://sqlite.org/walformat.html §2.3.
 package struct StoreReadLock: ~Copyable {
   private let files: [FileDescriptor]
-  /// False where the file system has no such locks, or the shared memory may not be opened: what
-  /// was read must then be compared with a second look.
+  /// False where the file system has no such locks, or others do not see them, or the shared memory may not be
+  /// opened: what was read must then be compared with a second look.
   package let isHeld: Bool
   /// Whether the WAL's shared memory existed: somebody has, or had, the database open.
   package let hasSharedMemory: Bool
@@ -83,6 +84,8 @@ extension StoreReadLock {
     var isHeld = outcome == .held
     if isHeld { unlock(main, pendingByte, 1) }
     let hasWriter = isHeld && isWriteLocked(main, reservedByte)
+    isHeld =
+      isHeld && StoreLock.seesEverybody(onVolumeOfType: linux_volume_type(main.rawValue))
     var hasSharedMemory = true
     var hasLogWriter = false
     do {

@@ -129,7 +129,7 @@ package struct Doctor: Sendable {
 }
 
 extension Doctor {
-  /// Whether the system says who else has a file open: a file lease can be had there.
+  /// Whether the system says who else has a file open: a file lease can be had there, and tells of everybody.
   ///
   /// - Parameter path: Of a file that is made for the question, and removed.
   static func canLease(_ path: FilePath) throws -> Bool {

@@ -5,22 +5,34 @@ import SystemPackage
 ///
 /// Readers take no lock for as long as a migration lasts, so an application's transaction may show
 /// them pages of two states. A store is therefore called damaged, and its rows or its model
-/// unfit, only where it is still the one that was looked at first.
+/// unfit, only where it is still the one that was looked at first. Who kept it locked all through the
+/// first look may go on writing when the reader gets it: nothing is known of that.
 struct SourceWatch: Sendable {
   private let files: StoreFiles
-  /// nil where the store could not be looked at: reading it says why.
-  let identity: StoreIdentity?
+  private let first: Swift.Result<StoreIdentity, any Error>
 
   /// Looks at the store as it is now.
   init(_ store: FilePath) {
-    files = StoreFiles(store)
-    identity = try? files.identity()
+    let files = StoreFiles(store)
+    self.files = files
+    first = Swift.Result { try files.identity() }
+  }
+
+  /// nil where the store could not be looked at: reading it says why.
+  var identity: StoreIdentity? { try? first.get() }
+
+  /// Whether somebody kept the store locked, so that it could not be looked at.
+  var wasLocked: Bool {
+    if case .failure(StoreError.inUse) = first { true } else { false }
   }
 
   /// ``StoreError/changed(_:)`` or ``StoreError/inUse(_:)`` where what was found says nothing about
   /// the store, since another process wrote to it; nil where it is as it was.
   func interference() -> StoreError? {
-    guard let identity else { return nil }
+    if wasLocked { return .inUse(files.store) }
+    guard let identity else {
+      return (try? files.identity()) == nil ? nil : .changed(files.store)
+    }
     do {
       return try files.identity() == identity ? nil : .changed(files.store)
     } catch StoreError.inUse(let path) {

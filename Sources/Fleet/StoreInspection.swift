@@ -68,8 +68,9 @@ package struct StoreInspection: Codable, Sendable {
         reading: path, isClone, models: models, snapshotFolder: snapshotFolder,
         readsRows: readsRows, externalData)
     }
-    var (watch, tries) = (SourceWatch(path), 0)
-    var found = Swift.Result { try inspection(ofClone: false) }
+    var watch = SourceWatch(path)
+    var tries = watch.wasLocked ? 1 : 0
+    var found = Swift.Result { try inspection(ofClone: tries > 0) }
     while !Self.isTrusted(found, ofClone: tries > 0), let interference = watch.interference() {
       guard tries < Self.mostTries else { throw interference }
       tries += 1

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitSQLite
 import StoreFixtures
 import Synchronization
 import SystemPackage
@@ -26,11 +27,15 @@ private final class Openers: Sendable {
     files.withLock { $0.indices.contains(number) ? $0[number] : nil }
   }
 
-  /// - Parameter act: Called after each exchange, with its number.
+  /// - Parameters:
+  ///   - removed: The process is killed when it has removed this.
+  ///   - act: Called after each exchange, with its number.
   func observing(
-    _ act: @escaping @Sendable (Int) -> Void, _ body: () throws -> Void
+    killedWithout removed: FilePath? = nil, _ act: @escaping @Sendable (Int) -> Void,
+    _ body: () throws -> Void
   ) throws {
-    try DurableSteps.observing(with: { [self] step, _ in
+    try DurableSteps.observing(with: { [self] step, path in
+      if step == .removed, path == removed { throw SimulatedCrash() }
       guard step == .exchanged else { return }
       let number = files.withLock {
         $0.append(KnownFile(store))
@@ -167,6 +172,62 @@ private final class Openers: Sendable {
     #expect(try fixture.recover() == .nothing)
     try fixture.swap.commit(try fixture.assemble())
     #expect(try fixture.content() == .new)
+  }
+}
+
+/// A process was killed before it had put a new store in place, and then an application wrote to its own.
+@Suite struct `A new file that is gone` {
+  private func write(to store: FilePath) throws -> FileMark? {
+    let application = try Connection(path: store.string, mode: .readWrite)
+    try application.execute("UPDATE ZWORD SET WORD = 'theirs'")
+    try application.close()
+    return try FileMark(store)
+  }
+
+  @Test(arguments: [(SwapFixture.Way.settled, 1), (.small, 1), (.walled, 2)])
+  func `had the store's name for a moment, and is known to have lost it`(
+    way: SwapFixture.Way, exchange: Int
+  ) throws {
+    let fixture = try SwapFixture(way)
+    let before = files(below: fixture.folder)
+    let assembled = try fixture.assemble()
+    let openers = Openers(of: fixture.source)
+    #expect(throws: SimulatedCrash.self) {
+      try openers.observing(
+        killedWithout: assembled, { if $0 == exchange { openers.open(exchange - 1) } }
+      ) { _ = try fixture.swap.commit(assembled) }
+    }
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    let mark = try write(to: fixture.source)
+    #expect(mark?.isSameFile(as: way == .walled ? journal.clone : journal.main) == true)
+    let recovery = try fixture.recover()
+    #expect(try FileMark(fixture.source) == mark)
+    if way == .walled {
+      // The clone is the store: the source's own bytes are in the backup alone.
+      #expect(recovery == .takenBackKeeping(backup: journal.backup.store))
+    } else {
+      #expect(recovery == .takenBack)
+      #expect(files(below: fixture.folder) == before)
+    }
+  }
+
+  /// Where it may have been put in place, the backup is that of a commit which nobody has written down yet.
+  @Test(arguments: [SwapFixture.Way.settled, .small, .walled])
+  func `was never in place where the store is the source's own file`(way: SwapFixture.Way) throws {
+    let fixture = try SwapFixture(way)
+    let before = files(below: fixture.folder)
+    let assembled = try fixture.assemble()
+    let backup = CommitJournal.backup(of: fixture.source, .replace, named: "R1").store
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        if step == .renamed, path == backup { throw SimulatedCrash() }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    try DurableFile.remove(assembled)
+    let mark = try write(to: fixture.source)
+    #expect(try fixture.recover() == .takenBack)
+    #expect(try FileMark(fixture.source) == mark)
+    #expect(files(below: fixture.folder) == before.filter { !$0.hasSuffix("-wal") })
   }
 }
 

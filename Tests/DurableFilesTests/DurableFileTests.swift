@@ -30,6 +30,24 @@ func steps(
   }
 }
 
+@Suite struct `The age of a file` {
+  @Test func `is that of the file, whatever was written to it and whatever its name is`() throws {
+    let folder = try TemporaryFolder()
+    let (a, b, c) = (folder.file("a"), folder.file("b"), folder.file("c"))
+    try DurableFile.write([1], to: a)
+    usleep(50_000)  // more than a tick of the kernel's clock
+    try DurableFile.write([2], to: b)
+    let file = try FileDescriptor.open(a, .writeOnly)
+    try file.writeAll([3])
+    try file.close()
+    #expect(DurableFile.isOlder(a, than: b) && !DurableFile.isOlder(b, than: a))
+    #expect(!DurableFile.isOlder(a, than: a))
+    try DurableFile.rename(a, to: c)
+    #expect(DurableFile.isOlder(c, than: b))
+    #expect(!DurableFile.isOlder(a, than: b) && !DurableFile.isOlder(c, than: a), "one is gone")
+  }
+}
+
 @Suite struct `A durable write` {
   @Test func `takes four steps in this order`() throws {
     let folder = try TemporaryFolder()

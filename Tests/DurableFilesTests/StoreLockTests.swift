@@ -32,6 +32,23 @@ import Testing
     #expect(openers6 == .none)
   }
 
+  /// Source: linux/magic.h.
+  @Test(
+    arguments: [
+      // ext4, btrfs, XFS, tmpfs
+      (0xEF53, true), (0x9123_683E, true), (0x5846_5342, true), (0x0102_1994, true),
+      // overlayfs, NFS, SMB
+      (0x794C_7630, true), (0x6969, true), (0xFE53_4D42, true),
+      // FUSE, and its neighbours
+      (0x6573_5545, true), (0x6573_5546, false), (0x6573_5547, true),
+      // 9p, VirtualBox, Ceph, Lustre, OCFS2, and what is not known
+      (0x0102_1997, false), (0x786F_4256, false), (0x00C3_6400, false), (0x0BD0_0BD0, false),
+      (0x7461_636F, false), (0, false),
+    ] as [(UInt32, Bool)])
+  func `takes a lease for an answer only where it tells of everybody`(type: UInt32, tells: Bool) {
+    #expect(StoreLock.seesEverybody(onVolumeOfType: type) == tells)
+  }
+
   @Test func `notices whoever begins to open the file`() throws {
     var lock = try StoreLock(excludingOthersFrom: path)
     let openers7 = try lock.takeLease()

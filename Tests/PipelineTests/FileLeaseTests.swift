@@ -41,3 +41,33 @@ final class FileLeaseHolder {
     #expect(try folder.godwit(["run"]).counts == "1 found, 1 migrated")
   }
 }
+
+/// What lies elsewhere, shown by FUSE, as shared folders of virtual machines and remote ones are.
+@Suite struct `A store that may be open on the other side of its volume` {
+  private func run(_ program: String, _ arguments: [String]) -> Bool {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }
+
+  @Test(.timeLimit(.minutes(3))) func `is replaced only where somebody asserts that it is not`()
+    throws
+  {
+    let folder = try PipelineFolder.orders(["a"])
+    let (stores, real) = (folder.path("stores"), folder.path("real"))
+    // The folder goes after that.
+    defer { _ = run("/usr/bin/fusermount", ["-u", "-z", folder.path("stores")]) }
+    try FileManager.default.moveItem(atPath: stores, toPath: real)
+    try FileManager.default.createDirectory(atPath: stores, withIntermediateDirectories: true)
+    guard run("/usr/bin/bindfs", [real, stores]) else { return print("skipped: no bindfs here") }
+    let first = try folder.godwit(["run"])
+    #expect(first.status == 75 && first.counts == "1 found, 1 pending", "\(first.messages)")
+    #expect(first.reason(of: "a") == "in-use")
+    let second = try folder.godwit(["run", "--store-is-offline"])
+    #expect(second.counts == "1 found, 1 migrated", "\(second.messages)")
+  }
+}
