@@ -201,12 +201,16 @@ extension DurableFile {
 
   /// The names in a folder that are not UTF-8, in byte order.
   package static func namesOutOfText(in folder: FilePath) throws -> [FilePath] {
-    try byteNames(in: try Folder(folder)).filter { String(validating: $0, as: UTF8.self) == nil }
-      .map { bytes in
-        (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
-          $0.baseAddress.map { FilePath(platformString: $0) } ?? ""
-        }
+    try allNames(in: folder).filter { String(validating: $0) == nil }
+  }
+
+  /// All names in a folder, in byte order, without `.` and `..`.
+  package static func allNames(in folder: FilePath) throws -> [FilePath] {
+    try byteNames(in: try Folder(folder)).map { bytes in
+      (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+        $0.baseAddress.map { FilePath(platformString: $0) } ?? ""
       }
+    }
   }
 
   private static func byteNames(in folder: borrowing Folder) throws -> [[UInt8]] {

@@ -69,6 +69,36 @@ import Testing
     }
   }
 
+  // Such as a copy of the time when file names were Latin-1.
+  @Test func `is shared with a store whose name is not UTF-8`() throws {
+    let name = "s.alt".utf8.map { CChar(bitPattern: $0) } + [CChar(bitPattern: 0xE4), 0]
+    let other = folder.path.pushing(FilePath(platformString: name))
+    let file = try FileDescriptor.open(
+      other, .writeOnly, options: .create, permissions: .ownerReadWrite)
+    _ = try file.closeAfter { try file.writeAll("SQLite format 3\0".utf8) }
+    #expect(try StoreFiles(store).sharers() == [other])
+  }
+
+  // To a volume that ignores capitals both names are one folder's, as by a link here.
+  @Test func `is shared where two names lead to one folder`() throws {
+    let stores = ["a.sqlite", "A.old"].map { folder.path.appending($0) }
+    for name in ["a.sqlite", "A.old"] { try put(name, "SQLite format 3\0") }
+    let support = folder.path.appending(".a_SUPPORT").string
+    try FileManager.default.createDirectory(
+      atPath: support, withIntermediateDirectories: false)
+    #expect(try StoreFiles(stores[0]).sharers() == [])
+    for stem in ["A", "b"] {
+      try FileManager.default.createSymbolicLink(
+        atPath: folder.path.appending(".\(stem)_SUPPORT").string, withDestinationPath: support)
+    }
+    #expect(try StoreFiles(stores[0]).sharers() == [stores[1]])
+    try FileManager.default.removeItem(atPath: stores[1].string)
+    try place("a.sqlite").checkForStore()
+    #expect(throws: PlaceError.self) {
+      try place("a.sqlite", beside: [folder.path.appending("b.sqlite")]).checkForStore()
+    }
+  }
+
   @Test func `for a store shares its stem with what is no database, and with itself`() throws {
     for name in ["notes", "plan", "s"] {
       try FileManager.default.createDirectory(
