@@ -27,6 +27,9 @@ package struct NewFilePlace: Sendable {
     if isDash {
       throw PlaceError("-", "it stands for standard output, which nothing is written to here")
     }
+    guard String(validating: path) != nil else {
+      throw PlaceError(path, "it leads to \(path.unambiguousText), which is not UTF-8")
+    }
     let path = path.lexicallyNormalized()
     guard let name = path.lastComponent?.string else {
       throw PlaceError(path.isEmpty ? "." : path, "it is not the name of a file")
