@@ -96,10 +96,9 @@ extension StoreSwap {
       parts.append(try bytes(in: FilePath(ends.externalDataPath)))
     }
     let needed = parts.total
-    let free = Int64(try DurableFile.freeBytes(at: destination.parent))
-    if free < needed {
+    if let free = try DurableFile.freeBytes(at: destination.parent), free < needed {
       throw CommitError.notEnoughSpace(
-        volume: destination.parent, neededBytes: needed, freeBytes: free)
+        volume: destination.parent, neededBytes: needed, freeBytes: Int64(free))
     }
   }
 

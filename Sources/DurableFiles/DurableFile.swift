@@ -265,10 +265,12 @@ extension DurableFile {
     if durability == .powerCut { try syncFolder(path.folder) }
   }
 
-  /// Bytes that this user may still write to the volume of a file or folder.
-  package static func freeBytes(at path: FilePath) throws -> Int {
+  /// Bytes that this user may still write to the volume of a file or folder; nil where the volume does not say:
+  /// some FUSE file systems, and a tmpfs without a limit, have no blocks at all.
+  package static func freeBytes(at path: FilePath) throws -> Int? {
     var volume = statvfs()
     try calling("statvfs", path) { path.withPlatformString { statvfs($0, &volume) } }
+    guard volume.f_blocks > 0 else { return nil }
     let (bytes, isTooMany) = UInt(volume.f_bavail)
       .multipliedReportingOverflow(by: UInt(volume.f_frsize))
     return isTooMany ? .max : Int(clamping: bytes)
