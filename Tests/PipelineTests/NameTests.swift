@@ -51,6 +51,33 @@ import Testing
       try Godwit.run(folder).results.values.count { $0["verdict"] as? String == "same-model" } == 1)
   }
 
+  private static func volume(of path: String) -> UInt64 {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt64(status.st_dev) : 0
+  }
+
+  // There the output is assembled beside its place, under a longer name.
+  @Test(
+    .enabled(if: ![0, volume(of: NSTemporaryDirectory())].contains(volume(of: "/dev/shm"))),
+    arguments: [(bytes: 216, status: 0), (217, 65)] as [(bytes: Int, status: Int32)])
+  func `is written to no other volume than the run directory's`(bytes: Int, status: Int32) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let place = "/dev/shm/godwit-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(atPath: place) }
+    for command in ["plan", "migrate"] {
+      let run = try Godwit.run([
+        command, folder.path("stores/a.sqlite"), "--models", folder.path("Orders.xcdatamodeld"),
+        "--mapping", folder.path("orders.mapping.yaml"), "--state", folder.path("run"), "--output",
+        "\(place)/" + String(repeating: "n", count: bytes - ".sqlite".utf8.count) + ".sqlite",
+        "--json",
+      ])
+      #expect(run.status == status, "\(command): \(run.messages)")
+      #expect("\(run.lines)".contains("long-name") == (status != 0), "\(command): \(run.output)")
+      #expect(!"\(run.lines)".contains("validate") || status == 0, "\(command)")
+    }
+  }
+
   @Test func `is not opened where SQLite could not`() throws {
     let (folder, name) = try folder(252)
     #expect(try Godwit.run(folder).reason(of: name) == "long-name")
