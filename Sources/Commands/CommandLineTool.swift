@@ -3,8 +3,10 @@ import Foundation
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitFleet
+import GodwitPersistentStore
 import GodwitWorker
 import Synchronization
+import SystemPackage
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
 package enum CommandLineTool {
@@ -68,7 +70,8 @@ package enum CommandLineTool {
     _exit(ExitStatus.configuration.rawValue)
   }
 
-  /// What is not UTF-8 would be read as another text, and a path as that of another file.
+  /// What is not UTF-8 would be read as another text, and a path as that of another file, relative ones
+  /// included.
   private static func requireText() throws {
     for place in 1..<max(1, Int(CommandLine.argc)) {
       guard let argument = CommandLine.unsafeArgv[place] else { return }
@@ -78,6 +81,11 @@ package enum CommandLineTool {
         "Argument \(place), \(String(cString: argument)), is not UTF-8, and could be taken for another one. "
           + "Give the file another name.")
     }
+    guard let folder = FilePath(".").resolved, String(validating: folder) == nil else { return }
+    throw CommandError(
+      .usage, "usage",
+      "The working directory, \(folder.unambiguousText), is not UTF-8, and could be taken for another one. "
+        + "Work from another one, and give whole paths.")
   }
 
   /// A time that means nothing would leave the default in force without a word.

@@ -5,6 +5,7 @@ import GodwitFleet
 import GodwitLedger
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import Synchronization
@@ -91,6 +92,12 @@ struct RehearseCommand: AsyncParsableCommand {
       throw CommandError(
         .badInput, "stores",
         "\(stores) is not a folder. Give --stores the folder that the archived stores lie in.")
+    }
+    guard String(validating: root) != nil else {
+      throw CommandError(
+        .badInput, "stores",
+        "\(stores) leads to \(root.unambiguousText), which is not UTF-8. Give that folder another name."
+      )
     }
     // What must not be replaced is found before the work is done.
     if let junit { _ = try OutputFile(junit, .junit) }

@@ -117,7 +117,7 @@ extension CommitJournal {
   }
 
   /// Where the destination may have been assembled: in the run directory, or beside its place where
-  /// that is another volume.
+  /// no rename leads there.
   static func assembledPaths(
     _ run: RunDirectory, _ destination: FilePath, name: String
   ) -> [FilePath] {

@@ -128,7 +128,7 @@ package struct CommitJournal: Codable, Sendable, Equatable {
 extension CommitJournal {
   /// Keeps what another store of the same stem may refer to, though this one no longer does.
   mutating func setRemoved(_ names: [String]) throws {
-    sharer = names.isEmpty ? nil : try files.sharers().first?.string
+    sharer = names.isEmpty ? nil : try files.sharers().first?.unambiguousText
     removed = sharer == nil ? names : []
   }
 

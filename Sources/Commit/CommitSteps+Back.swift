@@ -127,7 +127,7 @@ extension CommitSteps {
   }
 
   func removeIfEmpty(_ folder: FilePath) throws {
-    guard try FileKind(at: folder) == .folder, try DurableFile.names(in: folder).isEmpty else {
+    guard try FileKind(at: folder) == .folder, try DurableFile.allNames(in: folder).isEmpty else {
       return
     }
     try DurableFile.removeTree(folder)

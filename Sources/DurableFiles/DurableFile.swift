@@ -201,12 +201,16 @@ extension DurableFile {
 
   /// The names in a folder that are not UTF-8, in byte order.
   package static func namesOutOfText(in folder: FilePath) throws -> [FilePath] {
-    try byteNames(in: try Folder(folder)).filter { String(validating: $0, as: UTF8.self) == nil }
-      .map { bytes in
-        (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
-          $0.baseAddress.map { FilePath(platformString: $0) } ?? ""
-        }
+    try allNames(in: folder).filter { String(validating: $0) == nil }
+  }
+
+  /// All names in a folder, in byte order, without `.` and `..`.
+  package static func allNames(in folder: FilePath) throws -> [FilePath] {
+    try byteNames(in: try Folder(folder)).map { bytes in
+      (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+        $0.baseAddress.map { FilePath(platformString: $0) } ?? ""
       }
+    }
   }
 
   private static func byteNames(in folder: borrowing Folder) throws -> [[UInt8]] {
@@ -261,10 +265,12 @@ extension DurableFile {
     if durability == .powerCut { try syncFolder(path.folder) }
   }
 
-  /// Bytes that this user may still write to the volume of a file or folder.
-  package static func freeBytes(at path: FilePath) throws -> Int {
+  /// Bytes that this user may still write to the volume of a file or folder; nil where the volume does not say:
+  /// some FUSE file systems, and a tmpfs without a limit, have no blocks at all.
+  package static func freeBytes(at path: FilePath) throws -> Int? {
     var volume = statvfs()
     try calling("statvfs", path) { path.withPlatformString { statvfs($0, &volume) } }
+    guard volume.f_blocks > 0 else { return nil }
     let (bytes, isTooMany) = UInt(volume.f_bavail)
       .multipliedReportingOverflow(by: UInt(volume.f_frsize))
     return isTooMany ? .max : Int(clamping: bytes)

@@ -82,8 +82,12 @@ extension FilePath {
   /// Whether two paths name the same place: one name in one folder. The folders must exist.
   package func isSamePlace(as other: FilePath) -> Bool {
     guard let name = lastComponent, name == other.lastComponent else { return false }
-    if self == other { return true }
-    guard let first = inode(of: folder), let second = inode(of: other.folder) else { return false }
+    return self == other || folder.isSameFile(as: other.folder)
+  }
+
+  /// Whether both paths lead to one file or folder, which must exist.
+  package func isSameFile(as other: FilePath) -> Bool {
+    guard let first = inode(of: self), let second = inode(of: other) else { return false }
     return first == second
   }
 }

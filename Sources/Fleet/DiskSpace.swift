@@ -28,11 +28,7 @@ enum DiskSpace {
 
   /// Bytes that a process without privileges may still write; nil where nobody says.
   static func free(at folder: FilePath) -> Int64? {
-    var status = statvfs()
-    guard folder.withPlatformString({ statvfs($0, &status) }) == 0 else { return nil }
-    let (bytes, isLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(
-      by: UInt64(status.f_frsize))
-    return isLarge ? .max : Int64(clamping: bytes)
+    (try? DurableFile.freeBytes(at: folder)).map { Int64($0) }
   }
 
   /// Bytes of a regular file, behind a link too; nil for anything else.

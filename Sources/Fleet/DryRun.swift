@@ -63,7 +63,7 @@ package struct DryRun: Sendable {
     case .direct: break
     case .ended(let ended): return ended
     case .through(let route):
-      try StoreReplacement.check(by: request, uriTable: uriTable, in: nil)
+      try StoreReplacement.check(by: request, uriTable: uriTable, in: directory)
       end = route
       result.path = route.lines
       result.notes = try route.notes(for: request) + route.laterConditions()
@@ -93,7 +93,7 @@ package struct DryRun: Sendable {
     case .refused(let code, let reasons): result.refuse(.refused, code, reasons)
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
-      try StoreReplacement.check(by: request, uriTable: uriTable, in: nil)
+      try StoreReplacement.check(by: request, uriTable: uriTable, in: directory)
       let place = (request.output ?? request.store).removingLastComponent()
       result.verdict = .migrated
       let needed = DiskSpace.needed(

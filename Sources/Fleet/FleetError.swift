@@ -76,7 +76,7 @@ extension FleetError: CustomStringConvertible {
         + (isReplaced
           ? "a store that is replaced may have \(limit): what is kept beside it has longer names. Rename "
             + "it, or write the destination beside it (--output; in a pipeline the key commit)."
-          : "a store may have \(limit): SQLite's files beside it have longer names. Rename it.")
+          : "a store may have \(limit): files beside it have longer names. Rename it.")
     case .pathTooLong(let path, let limit):
       "The path \(path) has \(path.utf8.count) bytes, and SQLite opens what is needed there only where it has "
         + "at most \(limit). Shorten the names of its folders, or keep the run's own files elsewhere (--state)."

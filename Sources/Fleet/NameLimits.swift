@@ -1,5 +1,6 @@
 import Glibc
 import GodwitCheckpoints
+import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
@@ -17,6 +18,10 @@ enum NameLimits {
   private static let longestCompanion =
     ".".utf8.count + ".godwit-rolled-back-".utf8.count + RunFolder.timestamp(0).utf8.count
     + ".sqlite-journal.partial-0".utf8.count
+  /// `..NAME.godwit-20261121T010203-004.partial-0`, while an output is assembled beside its place.
+  private static let longestAssembly =
+    "..".utf8.count + ".godwit-".utf8.count + RunFolder.timestamp(0).utf8.count
+    + ".partial-0".utf8.count
 
   /// Looks at the store and at an output that is a file of its own.
   ///
@@ -43,12 +48,22 @@ enum NameLimits {
     }
   }
 
-  /// Looks at a store that is to be replaced: before that is known, nothing longer is needed.
+  /// Looks at a store that is to be replaced, and at an output on another volume than the run directory: before
+  /// that is known, nothing longer is needed.
   ///
-  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``.
-  static func checkReplacement(by request: MigrationRequest) throws {
-    guard request.output == nil else { return }
-    try check(request.store, spare: longestCompanion, isReplaced: true)
+  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``; `DurabilityError`.
+  static func checkReplacement(
+    by request: MigrationRequest, in directory: RunDirectory?
+  ) throws {
+    guard let output = request.output else {
+      return try check(request.store, spare: longestCompanion, isReplaced: true)
+    }
+    guard var place = directory?.path else { return }
+    // A plan makes no directory.
+    while try !DurableFile.exists(place) { place = place.folder }
+    if try !DurableFile.areOnOneVolume(place, output.folder) {
+      try check(output, spare: longestAssembly, isReplaced: false)
+    }
   }
 
   private static func check(_ path: FilePath, spare: Int, isReplaced: Bool) throws {

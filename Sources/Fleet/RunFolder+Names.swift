@@ -109,8 +109,7 @@ extension RunFolder {
   /// Those that are no text included, which no run gives. None for a folder that has been removed since.
   private func allNames(in folder: FilePath) throws -> [FilePath] {
     do {
-      return try DurableFile.names(in: folder).map { FilePath($0) }
-        + DurableFile.namesOutOfText(in: folder)
+      return try DurableFile.allNames(in: folder)
     } catch let error as DurabilityError where error.isNotFound {
       return []
     }

@@ -9,14 +9,14 @@ import SystemPackage
 enum StoreReplacement {
   /// - Parameters:
   ///   - uriTable: Where the table of object URIs is wanted.
-  ///   - directory: Where the run works; nil where it leaves no traces.
+  ///   - directory: Where the run works, or would work; nil where nobody has chosen that.
   /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
   ///   ``FleetError/pathTooLong(path:limitBytes:)``, ``FleetError/uriTable(path:message:)``, ``FleetError/heldByOwner(path:user:)``; `DurabilityError`
   ///   where this user may not write to the folder of the store, or of the output.
   static func check(
     by request: MigrationRequest, uriTable: FilePath?, in directory: RunDirectory?
   ) throws {
-    try NameLimits.checkReplacement(by: request)
+    try NameLimits.checkReplacement(by: request, in: directory)
     if let directory { try NameLimits.check(directory) }
     try URITablePlace.checkReplacement(uriTable, by: request)
     let place = (request.output ?? request.store).removingLastComponent()

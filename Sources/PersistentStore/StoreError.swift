@@ -10,6 +10,8 @@ package enum StoreError: Error, Sendable, Equatable {
   /// The store, or a file or folder that belongs to it, is a symbolic link, a FIFO, a socket or a
   /// device, or a folder in the place of a file.
   case unusualFile(FilePath, FileKind, of: FilePath)
+  /// A folder on the way to the store, once links are resolved, has a name that is not UTF-8.
+  case notText(FilePath)
   /// The rollback journal lacks a part of what it counts, or has it wrong.
   case journal(FilePath, reason: String)
   /// The WAL is of a format version that SQLite, and so Core Data, refuses to read.
@@ -45,7 +47,8 @@ extension StoreError {
   /// Core Data's error code. Source: `core-data-migration.md` §1.4.
   package var code: Int {
     switch self {
-    case .notFound, .unusualFile, .unknownLog, .superJournal, .empty, .notSQLite, .impossibleHeader,
+    case .notFound, .unusualFile, .notText, .unknownLog, .superJournal, .empty, .notSQLite,
+      .impossibleHeader,
       .utf16, .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
       134_080
     case .truncated, .damaged, .journal: 134_150
@@ -93,6 +96,9 @@ extension StoreError: CustomStringConvertible {
         ? "\(path) is \(kind). \(Self.advice(kind, at: path))"
         : "\(path), which belongs to the store \(store), is \(kind). "
           + "Put the file or folder itself there, and run again."
+    case .notText(let path):
+      "\(path.unambiguousText) is not UTF-8, and could be taken for another path. Rename what is not, and run "
+        + "again."
     case .journal(let path, let reason):
       "\(path)-journal is damaged: \(reason). It would take back a part of a transaction that was cut "
         + "off, and the rest would stay in the store. \(Self.rescue)"

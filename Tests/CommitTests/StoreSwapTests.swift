@@ -424,7 +424,7 @@ import Testing
   @Test func `asks for space before it begins`() throws {
     let fixture = try SwapFixture(.walled)
     try fixture.swap.checkSpace(assembledBytes: 1)
-    let free = Int64(try DurableFile.freeBytes(at: fixture.folder))
+    let free = Int64(try #require(try DurableFile.freeBytes(at: fixture.folder)))
     #expect(throws: CommitError.self) { try fixture.swap.checkSpace(assembledBytes: free * 2) }
   }
 

@@ -58,7 +58,7 @@ import Testing
   @Test(arguments: ["-wal", "-journal"])
   func `is refused before a store is replaced`(suffix: String) throws {
     let fixture = try SwapFixture(.settled)
-    let free = Int64(try DurableFile.freeBytes(at: fixture.folder))
+    let free = Int64(try #require(try DurableFile.freeBytes(at: fixture.folder)))
     let log = FilePath(fixture.source.string + suffix)
     try write("", to: log)
     guard truncate(log.string, off_t(min(free * 2, 1 << 43))) == 0, free < 1 << 42 else {

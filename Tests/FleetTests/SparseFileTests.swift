@@ -73,3 +73,14 @@ import Testing
     }
   }
 }
+
+@Suite struct `A volume that does not say how much room it has` {
+  // proc(5) has no blocks, as a FUSE file system that does not say.
+  @Test func `is not full`() throws {
+    #expect(DiskSpace.free(at: "/proc") == nil)
+    try DiskSpace.check(.max, at: "/proc")
+    let findings = Doctor(folder: "/proc").findings()
+    let finding = try #require(findings.first { $0.name == "free space here" })
+    #expect(finding.isGood && finding.value == "the volume of /proc does not say")
+  }
+}

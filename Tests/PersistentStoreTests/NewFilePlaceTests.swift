@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitPersistentStore
 import SystemPackage
 import Testing
@@ -66,6 +67,52 @@ import Testing
     for name in ["caf\u{E9}.sqlite", "cafe\u{301}.db"] {
       try put(name, "SQLite format 3\0")
       #expect(try StoreFiles(folder.path.appending(name)).sharers() == [], "\(name)")
+    }
+  }
+
+  // Such as a copy of the time when file names were Latin-1.
+  @Test func `is shared with a store whose name is not UTF-8`() throws {
+    let name = "s.alt".utf8.map { CChar(bitPattern: $0) } + [CChar(bitPattern: 0xE4), 0]
+    let other = folder.path.pushing(FilePath(platformString: name))
+    defer { _ = other.withPlatformString { unlink($0) } }
+    let file = try FileDescriptor.open(
+      other, .writeOnly, options: .create, permissions: .ownerReadWrite)
+    _ = try file.closeAfter { try file.writeAll("SQLite format 3\0".utf8) }
+    #expect(try StoreFiles(store).sharers() == [other])
+  }
+
+  // Their text is that of another folder.
+  @Test func `is in no folder whose name is not UTF-8, and no store is read there`() throws {
+    let own = folder.path.pushing(FilePath(platformString: [0x6D, CChar(bitPattern: 0xE4), 0]))
+    try #require(own.withPlatformString { mkdir($0, 0o700) } == 0)
+    defer { _ = own.withPlatformString { rmdir($0) } }
+    let link = folder.path.appending("link")
+    try #require(
+      own.withPlatformString { own in link.withPlatformString { symlink(own, $0) } } == 0)
+    let path = link.appending("t.sqlite")
+    #expect(throws: PlaceError.self) { try NewFilePlace(path).check() }
+    #expect(throws: StoreError.notText(path.resolvingFolders)) {
+      try StoreFiles(path.resolvingFolders).checkKinds()
+    }
+  }
+
+  // To a volume that ignores capitals both names are one folder's, as by a link here.
+  @Test func `is shared where two names lead to one folder`() throws {
+    let stores = ["a.sqlite", "A.old"].map { folder.path.appending($0) }
+    for name in ["a.sqlite", "A.old"] { try put(name, "SQLite format 3\0") }
+    let support = folder.path.appending(".a_SUPPORT").string
+    try FileManager.default.createDirectory(
+      atPath: support, withIntermediateDirectories: false)
+    #expect(try StoreFiles(stores[0]).sharers() == [])
+    for stem in ["A", "b"] {
+      try FileManager.default.createSymbolicLink(
+        atPath: folder.path.appending(".\(stem)_SUPPORT").string, withDestinationPath: support)
+    }
+    #expect(try StoreFiles(stores[0]).sharers() == [stores[1]])
+    try FileManager.default.removeItem(atPath: stores[1].string)
+    try place("a.sqlite").checkForStore()
+    #expect(throws: PlaceError.self) {
+      try place("a.sqlite", beside: [folder.path.appending("b.sqlite")]).checkForStore()
     }
   }
 

@@ -51,6 +51,33 @@ import Testing
       try Godwit.run(folder).results.values.count { $0["verdict"] as? String == "same-model" } == 1)
   }
 
+  private static func volume(of path: String) -> UInt64 {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt64(status.st_dev) : 0
+  }
+
+  // There the output is assembled beside its place, under a longer name.
+  @Test(
+    .enabled(if: ![0, volume(of: NSTemporaryDirectory())].contains(volume(of: "/dev/shm"))),
+    arguments: [(bytes: 216, status: 0), (217, 65)] as [(bytes: Int, status: Int32)])
+  func `is written to no other volume than the run directory's`(bytes: Int, status: Int32) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let place = "/dev/shm/godwit-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(atPath: place) }
+    for command in ["plan", "migrate"] {
+      let run = try Godwit.run([
+        command, folder.path("stores/a.sqlite"), "--models", folder.path("Orders.xcdatamodeld"),
+        "--mapping", folder.path("orders.mapping.yaml"), "--state", folder.path("run"), "--output",
+        "\(place)/" + String(repeating: "n", count: bytes - ".sqlite".utf8.count) + ".sqlite",
+        "--json",
+      ])
+      #expect(run.status == status, "\(command): \(run.messages)")
+      #expect("\(run.lines)".contains("long-name") == (status != 0), "\(command): \(run.output)")
+      #expect(!"\(run.lines)".contains("validate") || status == 0, "\(command)")
+    }
+  }
+
   @Test func `is not opened where SQLite could not`() throws {
     let (folder, name) = try folder(252)
     #expect(try Godwit.run(folder).reason(of: name) == "long-name")
@@ -67,6 +94,58 @@ import Testing
     let reasons = run.results[path]?["reasons"] as? [[String: Any]]
     #expect(reasons?.first?["reason"] as? String == "long-name")
     #expect((reasons?.first?["message"] as? String)?.contains("at most 504") == true)
+  }
+}
+
+@Suite struct `A link to a folder whose name is not UTF-8` {
+  private let folder: PipelineFolder
+  private let link: String
+
+  /// Beside the folder that has the text of its name.
+  init() throws {
+    folder = try PipelineFolder.orders(["a"])
+    link = folder.path("link")
+    let place = open(folder.url.path, O_RDONLY | O_DIRECTORY)
+    defer { close(place) }
+    let name = [CChar(0x6D), CChar(bitPattern: 0xE4), 0]
+    try #require(mkdirat(place, name, 0o700) == 0 && symlinkat(name, place, "link") == 0)
+    let files = FileManager.default
+    try files.createDirectory(
+      atPath: folder.path("m\u{FFFD}"), withIntermediateDirectories: false)
+    for place in [link, folder.path("m\u{FFFD}")] {
+      try files.copyItem(atPath: folder.path("stores/a.sqlite"), toPath: place + "/a.sqlite")
+    }
+    try files.copyItem(atPath: folder.path("pipeline.yaml"), toPath: link + "/pipeline.yaml")
+  }
+
+  @Test func `leads to no store, no output, no state and no pipeline`() throws {
+    let before = try folder.bytes("m\u{FFFD}/a.sqlite")
+    let migrate = [
+      "migrate", "--models", folder.path("Orders.xcdatamodeld"), "--mapping",
+      folder.path("orders.mapping.yaml"),
+    ]
+    let store = folder.path("stores/a.sqlite")
+    let commands: [(words: [String], status: Int32)] = [
+      (["inspect", link + "/a.sqlite"], 65),
+      (migrate + [link + "/a.sqlite"], 65),
+      (migrate + [link + "/a.sqlite", "--output", folder.path("b.sqlite")], 65),
+      (migrate + [store, "--output", link + "/b.sqlite"], 73),
+      (migrate + [store, "--state", link + "/state"], 73),
+      (["rehearse", folder.path("Orders.xcdatamodeld"), "--stores", link], 65),
+      (["run", link], 78),
+    ]
+    for (words, status) in commands {
+      let run = try Godwit.run(words)
+      #expect(run.status == status, "\(words): \(run.messages)")
+      #expect((run.output + run.messages).contains(#"/m\xe4"#), "\(words): \(run.messages)")
+    }
+    #expect(try folder.names(in: "m\u{FFFD}") == ["a.sqlite"])
+    #expect(try folder.bytes("m\u{FFFD}/a.sqlite") == before)
+  }
+
+  @Test func `is no working directory`() throws {
+    let run = try Godwit.run(["inspect", "a.sqlite"], workingFolder: link)
+    #expect(run.status == 64 && run.messages.contains(#"/m\xe4'"#), "\(run.messages)")
   }
 }
 

@@ -305,7 +305,7 @@ package struct BackupPruning: Sendable {
         try DurableFile.remove(path, surviving: .processCrash)
       }
       for folder in [files.externalDataFolder, files.supportFolder]
-      where try FileKind(at: folder) == .folder && DurableFile.names(in: folder).isEmpty {
+      where try FileKind(at: folder) == .folder && DurableFile.allNames(in: folder).isEmpty {
         try DurableFile.removeTree(folder, surviving: .processCrash)
       }
     }

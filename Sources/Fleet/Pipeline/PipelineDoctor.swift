@@ -74,7 +74,10 @@ package struct PipelineDoctor: Sendable {
   /// Every store that is not migrated leaves a backup or an output, and the largest have to be worked on. Any
   /// store may have to be migrated again.
   private func space(for stores: [FoundStore], in root: FilePath) -> Doctor.Finding {
-    let free = DiskSpace.free(at: root) ?? 0
+    let name = "free space in \(root)"
+    guard let free = DiskSpace.free(at: root) else {
+      return Doctor.Finding(name: name, value: "the volume does not say", isGood: true)
+    }
     let done = (try? doneStores) ?? []
     let waiting = stores.filter { !done.contains($0.path) }
     let isInPlace = pipeline.commit == .replace
@@ -85,7 +88,7 @@ package struct PipelineDoctor: Sendable {
       DiskSpace.needed(
         sourceBytes: stores.map(\.bytes).max() ?? 0, externalBytes: 0, isInPlace: isInPlace))
     return Doctor.Finding(
-      name: "free space in \(root)", value: ByteSize.text(free), isGood: free > needed,
+      name: name, value: ByteSize.text(free), isGood: free > needed,
       advice: free > needed
         ? nil
         : "A run needs up to about \(ByteSize.text(needed)): \(waiting.count) "

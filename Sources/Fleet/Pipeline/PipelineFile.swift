@@ -2,6 +2,7 @@ import Foundation
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitMapping
+import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
 
@@ -89,6 +90,11 @@ extension Pipeline {
   ///
   /// - Throws: ``PipelineError``; `DurabilityError` where the file system fails.
   package init(file: FilePath) throws {
+    // Its own path, and those that lead from its folder, are text to other processes.
+    if let folder = file.folder.resolved, String(validating: folder) == nil {
+      throw PipelineError.unreadable(
+        file: file.string, reason: "it lies in \(folder.unambiguousText), which is not UTF-8")
+    }
     let bytes: [UInt8]
     do {
       bytes = try RegularFile.bytes(of: file, limit: PipelineFile.byteLimit, links: .followed)

@@ -27,6 +27,9 @@ package struct NewFilePlace: Sendable {
     if isDash {
       throw PlaceError("-", "it stands for standard output, which nothing is written to here")
     }
+    guard String(validating: path) != nil else {
+      throw PlaceError(path, "it leads to \(path.unambiguousText), which is not UTF-8")
+    }
     let path = path.lexicallyNormalized()
     guard let name = path.lastComponent?.string else {
       throw PlaceError(path.isEmpty ? "." : path, "it is not the name of a file")
@@ -52,12 +55,12 @@ package struct NewFilePlace: Sendable {
     let files = StoreFiles(path)
     if try FileKind(at: files.supportFolder) == .none { return }
     let known = stores.filter {
-      !$0.isSamePlace(as: path) && StoreFiles($0).supportFolder.isSamePlace(as: files.supportFolder)
+      !$0.isSamePlace(as: path) && files.sharesFolder(with: StoreFiles($0))
     }
     guard let other = try known.first ?? files.sharers().first else { return }
     throw PlaceError(
       path,
-      "its external data would lie in \(files.supportFolder), as that of \(other) does; "
+      "its external data would lie in \(files.supportFolder), as that of \(other.unambiguousText) does; "
         + "a name that differs before its last extension, or another folder, keeps them apart")
   }
 
@@ -75,25 +78,32 @@ extension StoreFiles {
   package static let companionSuffixes = ["-wal", "-shm", "-journal"]
 
   /// Other databases beside this one that keep external data in the same folder: their names differ
-  /// in the last extension only. One that this user may not read counts; SQLite's own files beside a
-  /// store do not.
+  /// in the last extension only, or the volume takes both folders' names for one. One that this user may not
+  /// read counts; SQLite's own files beside a store do not.
   ///
   /// - Throws: ``StoreError/cannotRead(_:errno:)`` for a folder or a file that cannot be read otherwise.
-  /// - Complexity: O(*n*) in the names of the folder.
+  /// - Complexity: O(*n*) in the names of the folder, each of which costs two stat(2).
   package func sharers() throws -> [FilePath] {
     guard let own = store.lastComponent else { return [] }
     let folder = store.removingLastComponent()
     let place: FilePath = folder.isEmpty ? "." : folder
     guard try FileKind(following: place) == .folder else { return [] }
-    let names = try StoreFiles.reading(place) { try DurableFile.names(in: place) }
-    return try names.filter { $0.begins(with: own.stem) }.map { folder.appending($0) }
-      .filter { other in
-        guard let name = other.lastComponent, name != own, name.stem.isSameBytes(as: own.stem),
-          !StoreFiles.companionSuffixes.contains(where: name.string.ends(with:)),
-          try StoreFiles.kind(at: other) == .regular
-        else { return false }
-        return try StoreFiles.isDatabase(other)
-      }
+    // No text can name some of them, and their rows refer to files all the same.
+    let names = try StoreFiles.reading(place) { try DurableFile.allNames(in: place) }
+    return try names.map { folder.pushing($0) }.filter { other in
+      guard let name = other.lastComponent, name != own,
+        !StoreFiles.companionSuffixes.contains(where: name.string.ends(with:)),
+        sharesFolder(with: StoreFiles(other)), try StoreFiles.kind(at: other) == .regular
+      else { return false }
+      return try StoreFiles.isDatabase(other)
+    }
+  }
+
+  /// Whether another store keeps external data in the same folder. Where that is there, its name does not tell: to
+  /// some volumes two spellings, or capitals, are one name.
+  func sharesFolder(with other: StoreFiles) -> Bool {
+    supportFolder.isSamePlace(as: other.supportFolder)
+      || supportFolder.isSameFile(as: other.supportFolder)
   }
 
   /// Whether a regular file has the header of a database, or may not be read.

@@ -52,11 +52,13 @@ extension StoreFiles {
   }
 
   /// Whether every file of the store is a regular one and every folder a folder, not a link to one:
-  /// SQLite would follow links that a backup or a copy leaves behind.
+  /// SQLite would follow links that a backup or a copy leaves behind. It takes paths as text, too.
   ///
-  /// - Throws: ``StoreError/unusualFile(_:_:of:)``; ``StoreError/cannotRead(_:errno:)`` where this user may
-  ///   not look for external data: who took it for absent would leave it behind.
+  /// - Throws: ``StoreError/unusualFile(_:_:of:)``; ``StoreError/notText(_:)``;
+  ///   ``StoreError/cannotRead(_:errno:)`` where this user may not look for external data: who took it for absent
+  ///   would leave it behind.
   package func checkKinds() throws {
+    guard String(validating: store) != nil else { throw StoreError.notText(store) }
     for path in [store, wal, shm, journal] { try check(path, is: .regular) }
     for path in [supportFolder, externalDataFolder] { try check(path, is: .folder) }
     if case .unreachable(let error) = FilePresence(of: externalDataFolder),
