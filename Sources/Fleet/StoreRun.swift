@@ -179,7 +179,7 @@ package struct StoreRun: Sendable {
     _ request: MigrationRequest, _ directory: RunDirectory
   ) throws {
     guard request.output == nil, FilePresence(of: request.store) == .absent,
-      let journal = try? CommitJournal.read(in: directory), journal.kind == .replace,
+      let journal = try CommitJournal.read(in: directory), journal.kind == .replace,
       FilePath(journal.store).lastComponent == request.store.lastComponent,
       try FileMark(journal.backup.store) != nil
     else { return }

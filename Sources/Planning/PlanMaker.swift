@@ -322,7 +322,7 @@ struct PlanMaker {
       modelCache: try whole.modelCacheBytes(), of: context.store)
   }
 
-  /// For work that no other run takes up, but for its commit: it tells runs apart, and costs no encoding.
+  /// For work that no other run takes up, but for its commit: it tells runs apart, and costs no encoding of the plan.
   private func nameOfWork(_ plan: MigrationPlan) throws -> String {
     var digest = SHA256()
     for text in [

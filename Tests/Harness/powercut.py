@@ -203,6 +203,7 @@ class Recording:
                     moment = node["modificationSeconds"] * 10**9 + node["modificationNanoseconds"]
                     os.utime(place, ns=(moment, moment))
         walk(value)
+        value.pop("digest", None)
         with open(journal, "w") as file:
             json.dump(value, file)
 

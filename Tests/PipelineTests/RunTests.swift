@@ -200,6 +200,7 @@ import Testing
     let folder = try PipelineFolder.orders(["a"], "commit: { beside: -2 }")
     #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
     let lines = String(decoding: try folder.bytes("state/ledger.jsonl"), as: UTF8.self)
+      .replacing(/,"digest":"[0-9a-f]{64}"}\n/, with: "}\n")
     let ahead = lines.replacing(/"time":[0-9.]+/, with: "\"time\":\(time(nil) + 86_400)")
     try #require(ahead != lines)
     try ahead.write(

@@ -23,7 +23,13 @@ package enum PipelineHistory {
     let left = try LeftResults(of: places)
     do {
       if try isBehind(places, left) {
-        if let words = try lossText(places) { warn(words) }
+        let loss = try lossText(places)
+        if let loss { warn(loss) }
+        if try loss != nil || PipelineLedger.isAheadOfHistory(places.state),
+          let damage = try PipelineLedger.damageText(inState: places.state)
+        {
+          warn(damage)
+        }
         if writes, try catchUp(places) { return try asItIs(places) }
         return try copy(places, left)
       }

@@ -85,7 +85,7 @@ extension PipelineLedger {
         let place = GroupedLog.Place(start: start, count: line.count)
         start += Int64(line.count) + 1
         guard let entry = try? SealedJSON.value(Entry.self, ofSealedOrPlain: line) else {
-          if line.last == UInt8(ascii: "}") { damaged += 1 }
+          if line.suffix(2).elementsEqual("\"}".utf8) { damaged += 1 }
           continue
         }
         try body(entry, place)
@@ -94,6 +94,19 @@ extension PipelineLedger {
       throw DurabilityError.failed(call: "read", path: file, error)
     }
     return damaged
+  }
+
+  /// What to say of lines of stores that the ledger may lack.
+  static func damageText(of lines: Int, in file: FilePath) -> String {
+    "\(lines == 1 ? "1 line of \(file) is" : "\(lines) lines of \(file) are") not as written: what earlier starts "
+      + "made of as many stores may not be known, and backups of them may be in no ledger. `godwit backups list` "
+      + "names those, and `godwit verify` looks at the stores. Check the disk."
+  }
+
+  /// What to say of the progress in a state folder, where the ledger lacks it; nil of sound progress.
+  static func damageText(inState folder: FilePath) throws -> String? {
+    let damaged = try forEachEntry(in: logFile(folder)) { _, _ in }
+    return damaged == 0 ? nil : damageText(of: damaged, in: logFile(folder))
   }
 
   /// What the line of a store says beside its entry; nil where it says nothing else, or is another's.

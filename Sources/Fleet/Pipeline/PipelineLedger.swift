@@ -126,7 +126,9 @@ final class PipelineLedger: Sendable {
         entry: isInHistory ? entry.withoutHistory : entry, place: place,
         isForgotten: fresh.map { place.start < $0.lines } ?? false)
     }
-    if damaged > 0, known?.isInHistory != true { history.noteDamage(of: damaged, in: file) }
+    if damaged > 0, known?.isInHistory != true || isBehind {
+      history.note(Self.damageText(of: damaged, in: file))
+    }
     ended = isResumed ? known?.ended ?? 0 : 0
     if let known, isResumed {
       run = known.run

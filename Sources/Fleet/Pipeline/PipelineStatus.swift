@@ -62,7 +62,10 @@ package struct PipelineStatus: Codable, Sendable {
     message = try Self.whyNever(places)
     var warning: String?
     defer { self.warning = warning }
-    guard let ledger = try PipelineHistory.reading(places, warn: { warning = $0 }) else { return }
+    guard
+      let ledger = try PipelineHistory.reading(
+        places, warn: { warning = (warning.map { $0 + " " } ?? "") + $0 })
+    else { return }
     let totals = try ledger.backupTotals()
     (backups, backupBytes) = (totals.count, totals.bytes)
     quarantined = try ledger.quarantine().count

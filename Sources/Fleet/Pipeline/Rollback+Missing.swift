@@ -207,6 +207,6 @@ extension Rollback.RestoreTask {
 
   func write(in directory: RunDirectory) throws {
     try DurableFile.write(
-      SealedJSON.bytes(of: self), to: directory.path.appending("restore.json"))
+      SealedJSON.bytes(of: self), to: Rollback.taskFile(in: directory))
   }
 }

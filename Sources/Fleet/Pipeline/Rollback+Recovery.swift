@@ -16,9 +16,19 @@ extension Rollback {
   }
 
   private static func isUnderWay(_ directory: RunDirectory) throws -> Bool {
-    if try DurableFile.exists(directory.journal) { return true }
+    if try mayHaveBegun(directory) { return true }
     // A store that is not there is copied back without a journal.
     return try task(in: directory)?.isMissing == true
+  }
+
+  /// Whether there is a journal, or there may be none since nothing can be known of the task.
+  private static func mayHaveBegun(_ directory: RunDirectory) throws -> Bool {
+    try DurableFile.exists(directory.journal)
+      || DurableFile.exists(taskFile(in: directory)) && task(in: directory) == nil
+  }
+
+  static func taskFile(in directory: RunDirectory) -> FilePath {
+    directory.path.appending("restore.json")
   }
 
   /// Stores whose rollback was cut off, or could not be finished.
@@ -31,6 +41,7 @@ extension Rollback {
         return nil
       }
       return try task(in: directory)?.store ?? (try? CommitJournal.read(in: directory))?.store
+        ?? directory.path.string
     }
   }
 
@@ -45,7 +56,7 @@ extension Rollback {
   /// What the rollback of that run directory is to do; nil where that is not written down.
   private static func task(in directory: RunDirectory) throws -> RestoreTask? {
     let bytes = try RegularFile.bytesIfPresent(
-      of: directory.path.appending("restore.json"), limit: 1 << 20, isPrivate: true)
+      of: taskFile(in: directory), limit: 1 << 20, isPrivate: true)
     return bytes.flatMap { try? SealedJSON.value(ofSealedOrPlain: $0) }
   }
 
@@ -79,7 +90,7 @@ extension Rollback {
         let task = try Self.task(in: directory) ?? Self.task(byJournalIn: directory, ledger),
         let backup = try self.backup(of: task, ledger)
       else {
-        if try DurableFile.exists(directory.journal) {
+        if try Self.mayHaveBegun(directory) {
           ends.append(try Self.unknown(directory))
         } else {
           try directory.remove()  // nothing was begun

@@ -29,16 +29,18 @@ package struct RunControl: Codable, Sendable, Equatable {
   package static func read(in state: FilePath) throws -> RunControl {
     let bytes = try RegularFile.bytesIfPresent(
       of: path(state), limit: byteLimit, isPrivate: true)
-    let control = bytes.flatMap { try? JSONDecoder().decode(RunControl.self, from: Data($0)) }
-    return control.flatMap { $0.isAskable ? $0 : nil } ?? RunControl()
+    guard
+      var control = bytes.flatMap({ try? JSONDecoder().decode(RunControl.self, from: Data($0)) })
+    else { return RunControl() }
+    // A number that nobody can have asked for says nothing of a pause.
+    if control.workers.map(workerCounts.contains) == false { control.workers = nil }
+    if control.ioBytesPerSecond ?? 0 < 0 { control.ioBytesPerSecond = nil }
+    if control.load ?? 0 < 0 { control.load = nil }
+    return control
   }
 
   /// How many workers a run may have.
   package static let workerCounts = 1...256
-
-  private var isAskable: Bool {
-    workers.map(Self.workerCounts.contains) ?? true && ioBytesPerSecond ?? 0 >= 0 && load ?? 0 >= 0
-  }
 
   package func write(in state: FilePath) throws {
     try DurableFile.write(

@@ -100,20 +100,11 @@ final class RunHistory: Sendable {
   func noteLoss() {
     let isGone = ledger.hasBegunFile
     guard isGone || !isNew else { return }
-    state.withLock { $0.notes.append(Self.lossText(of: path, isGone: isGone)) }
+    note(Self.lossText(of: path, isGone: isGone))
   }
 
-  /// Lines of stores that the ledger may lack are not what was written.
-  func noteDamage(of lines: Int, in file: FilePath) {
-    let (are, stores) =
-      lines == 1 ? ("line of \(file) is", "store") : ("lines of \(file) are", "stores")
-    state.withLock {
-      $0.notes.append(
-        "\(lines) \(are) damaged: what earlier starts made of that many \(stores) is not known, and backups of them "
-          + "may be in no ledger. `godwit backups list` names those, and `godwit verify` looks at the stores. Check "
-          + "the disk.")
-    }
-  }
+  /// Something that a person should know.
+  func note(_ words: String) { state.withLock { $0.notes.append(words) } }
 
   static func lossText(of path: FilePath, isGone: Bool) -> String {
     let (loss, runs) =
