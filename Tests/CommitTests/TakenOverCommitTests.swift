@@ -54,7 +54,7 @@ import Testing
   /// Who stands still loses its lease on a file that another one opens: to the kernel after
   /// `/proc/sys/fs/lease-break-time` seconds, which are 45, and here at once.
   private static func takingLeasesAway(below folder: FilePath, _ body: () throws -> Void) throws {
-    let links = FilePath("/proc/self/fd")
+    let links = FilePath("/proc/\(getpid())/fd")
     let leased = try DurableFile.names(in: links).compactMap { Int32($0) }.filter { file in
       let path = try? FileManager.default.destinationOfSymbolicLink(
         atPath: links.appending("\(file)").string)

@@ -58,7 +58,7 @@ import Testing
         """)
     #expect(
       try fixture.migrate().table("SELECT ZN, ZD, ZA2, ZA\(most - 1) FROM ZP ORDER BY Z_PK")
-        == ["Ä b ÄB 2 3", "- - 4 5", "c C 6 7"])
+        == ["Ä b Ä B 2 3", "- - 4 5", "c C 6 7"])
   }
 
   @Test func `is computed from what the text is in the destination`() throws {
