@@ -62,12 +62,12 @@ import Testing
 
   @Test(arguments: [
     (true, "", MappingFinding.Kind.yieldsNothing), (false, "", .requiredWithoutValue),
-    (true, "n: $source.n", nil),
+    (true, "n: $source.m", nil),
   ])
   func `warns of a default value that only the application can store`(
     isOptional: Bool, row: String, kind: MappingFinding.Kind?
   ) throws {
-    let source = try model(entity("A", attribute("n", .transformable)))
+    let source = try model(entity("A", attribute("m", .transformable)))
     var new = AttributeDescription(
       traits: PropertyTraits(name: "n", isOptional: isOptional), type: .transformable)
     new.archived[.defaultValue] = [1]
