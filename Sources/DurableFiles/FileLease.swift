@@ -51,10 +51,10 @@ extension StoreLock {
   ///
   /// What a FUSE file system shows lies elsewhere and is opened there, too: sshfs, virtiofs and other shared folders
   /// of virtual machines, bindfs, but also ntfs-3g, which looks the same. So it is with 9p and VirtualBox's folders.
-  /// Ceph, Lustre and OCFS2 have leases of one machine, if any. An NFS or SMB client has those of its server.
+  /// Cluster file systems have leases of one machine, if any. An NFS or SMB client has those of its server.
   /// Overlayfs is as the volume below: to open what it lies on by another path is not allowed.
   ///
-  /// Source: statfs(2), `f_type`; linux/magic.h; https://docs.kernel.org/filesystems/overlayfs.html, "Changes to
+  /// Source: statfs(2), `f_type`; linux/magic.h; the list of coreutils' stat(1); https://docs.kernel.org/filesystems/overlayfs.html, "Changes to
   /// underlying filesystems".
   package static func seesEverybody(onVolumeOfType type: UInt32) -> Bool {
     switch type {
@@ -62,9 +62,18 @@ extension StoreLock {
       0x6573_5546,  // FUSE
       0x0102_1997,  // 9p
       0x786F_4256,  // VirtualBox
+      0xBACB_ACBC,  // VMware
+      0x7C7C_6673,  // Parallels
       0x00C3_6400,  // Ceph
       0x0BD0_0BD0,  // Lustre
-      0x7461_636F:  // OCFS2
+      0x7461_636F,  // OCFS2
+      0x0116_1970,  // GFS2
+      0x4750_4653,  // GPFS
+      0x1983_0326,  // BeeGFS
+      0xAAD7_AAEA,  // PanFS
+      0x2003_0528,  // OrangeFS
+      0x7375_7245,  // Coda
+      0x5346_414F, 0x6B41_4653:  // AFS
       false
     default: true
     }

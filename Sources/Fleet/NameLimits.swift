@@ -58,7 +58,7 @@ enum NameLimits {
     guard let output = request.output else {
       return try check(request.store, spare: longestCompanion, isReplaced: true)
     }
-    guard var place = directory?.path else { return }
+    guard var place = directory?.path, try !DurableFile.exists(output) else { return }
     // A plan makes no directory.
     while try !DurableFile.exists(place) { place = place.folder }
     if try !DurableFile.areOnOneVolume(place, output.folder) {

@@ -82,7 +82,7 @@ extension StoreFiles {
   /// read counts; SQLite's own files beside a store do not.
   ///
   /// - Throws: ``StoreError/cannotRead(_:errno:)`` for a folder or a file that cannot be read otherwise.
-  /// - Complexity: O(*n*) in the names of the folder, each of which costs two stat(2).
+  /// - Complexity: O(*n*) in the names of the folder; those that may be meant are looked at.
   package func sharers() throws -> [FilePath] {
     guard let own = store.lastComponent else { return [] }
     let folder = store.removingLastComponent()
@@ -90,14 +90,34 @@ extension StoreFiles {
     guard try FileKind(following: place) == .folder else { return [] }
     // No text can name some of them, and their rows refer to files all the same.
     let names = try StoreFiles.reading(place) { try DurableFile.allNames(in: place) }
-    return try names.map { folder.pushing($0) }.filter { other in
-      guard let name = other.lastComponent, name != own,
-        !StoreFiles.companionSuffixes.contains(where: name.string.ends(with:)),
-        sharesFolder(with: StoreFiles(other)), try StoreFiles.kind(at: other) == .regular
-      else { return false }
-      return try StoreFiles.isDatabase(other)
-    }
+    let stems = try spellings(of: own, in: folder, names)
+    return try names.filter { stems.contains(Self.folded($0.lastComponent?.stem ?? "")) }
+      .map { folder.pushing($0) }.filter { other in
+        guard let name = other.lastComponent, name != own,
+          !StoreFiles.companionSuffixes.contains(where: name.string.ends(with:)),
+          sharesFolder(with: StoreFiles(other)), try StoreFiles.kind(at: other) == .regular
+        else { return false }
+        return try StoreFiles.isDatabase(other)
+      }
   }
+
+  /// Stems of stores whose external data may be in the same folder, folded: applications may wait for a commit that
+  /// looks for them, and a folder may have very many names.
+  private func spellings(
+    of own: FilePath.Component, in folder: FilePath, _ names: [FilePath]
+  ) throws -> Set<String> {
+    var stems: Set<String> = [Self.folded(own.stem)]
+    guard try StoreFiles.kind(at: supportFolder) != .none else { return stems }
+    for name in names {
+      guard let text = name.lastComponent?.string.before("_SUPPORT"), text.begins(with: "."),
+        folder.pushing(name).isSameFile(as: supportFolder)
+      else { continue }
+      stems.insert(Self.folded(String(text.dropFirst())))
+    }
+    return stems
+  }
+
+  private static func folded(_ text: String) -> String { text.uppercased().lowercased() }
 
   /// Whether another store keeps external data in the same folder. Where that is there, its name does not tell: to
   /// some volumes two spellings, or capitals, are one name.
