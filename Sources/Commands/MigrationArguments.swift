@@ -15,7 +15,8 @@ extension LossPolicy {
     """
     Rows, values and references that the destination has no place for: allow counts them; warn \
     reports them, too, and refuses references that several objects would have to share; refuse \
-    refuses a migration that loses anything. Default: what the pipeline says, else warn.
+    refuses a migration that loses anything. Default: what the pipeline says, else warn; a pipeline that does not say \
+    so refuses every loss of a version that is not among its models.
     """
 }
 

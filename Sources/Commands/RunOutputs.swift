@@ -73,7 +73,7 @@ final class RunOutputs: Sendable {
       run = try PipelineHistory.addFailedStart(
         of: pipeline, places, at: started, exitCode: Int(status.rawValue),
         message: CommandLineTool.message(of: error),
-        options: Array(CommandLine.arguments.dropFirst()))
+        options: Array(CommandLine.arguments.dropFirst()), warn: { notes.append($0) })
     } catch {
       notes.append(
         "The ledger does not know of this start, and `godwit status` tells of the one before it: \(error)"

@@ -45,14 +45,17 @@ extension StoreSwap {
   }
 
   /// Whether a commit in place was cut off, and the store is what it found or what it has put there: nobody has
-  /// changed it since, but for writes to what was put there. Nothing is changed.
+  /// changed it since. Nothing is changed.
   ///
   /// - Throws: As ``recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)``.
   package static func isCutOff(in run: RunDirectory, of store: FilePath) throws -> Bool {
     guard let found = try CommitJournal.read(in: run), found.kind == .replace else { return false }
     let journal = try found.checked(in: run, source: store, destination: store)
     let steps = CommitSteps(run: run)
-    return try steps.isInPlace(journal) || steps.isSourceUnchanged(journal)
+    let isAsMade =
+      try FileMark(store) == journal.assembledMark
+      && FileMark(StoreFiles(store).wal)?.size ?? 0 == 0
+    return try steps.isInPlace(journal) && isAsMade || steps.isSourceUnchanged(journal)
   }
 
   static func recover(

@@ -19,7 +19,7 @@ extension AttributeDescription {
   }
 
   /// ``derivationExpression`` without the predicate of ``ArchivedPart/filter``. It is not known whether that is hashed.
-  var hashedDerivation: String? {
+  package var hashedDerivation: String? {
     guard archived[.filter] != nil else { return derivationExpression }
     return derivationExpression?.utf8
       .split(

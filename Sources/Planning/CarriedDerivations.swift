@@ -20,7 +20,7 @@ extension PlanContext {
             let hit = inference.correspondence(of: attribute.name, in: entity),
             hit.property.attribute?.derivationExpression == derivation
           else { return false }
-          return !keepsInputs(of: derivation, in: entity)
+          return !keepsInputs(of: attribute.hashedDerivation ?? derivation, in: entity)
         }
         guard isStale else { continue }
         notes.append(

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import GodwitDigests
 
-/// JSON of a run directory or a state folder with the SHA-256 of everything else as its last key: another process reads it than the one
-/// that wrote it, and in between a disk may change a byte that leaves it JSON.
+/// JSON of a run directory or a state folder with the SHA-256 of everything else as its last key: another process
+/// reads it than the one that wrote it, and in between a disk may change a byte that leaves it JSON.
 package enum SealedJSON {
   private static let mark = Array(#","digest":""#.utf8)
   private static let end = Array(#""}"#.utf8)

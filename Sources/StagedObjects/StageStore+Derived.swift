@@ -124,11 +124,13 @@ extension StageStore {
           let text = attribute.derivationExpression, attribute.countedRelationship == nil,
           derivation(of: attribute, in: owner) == nil,
           !triggers.contains(where: {
-            CarriedTriggers.keeps($0.name, on: $0.table, attribute.name, of: owner)
+            CarriedTriggers.keeps($0.name, on: $0.table, attribute.name, of: owner, in: model)
           })
         else { return nil }
         var inputs = Set(model.concrete(of: owner))
-        for path in (try? ValueExpression(parsing: text))?.keyPaths ?? [] {
+        for path in (try? ValueExpression(parsing: attribute.hashedDerivation ?? text))?.keyPaths
+          ?? []
+        {
           guard let first = path.first,
             let relationship = model.property(first, of: owner)?.property.relationship
           else { continue }

@@ -181,7 +181,7 @@ import Testing
       let ledger = try PipelineLedger(
         folder: scratch.path, now: 2, owner: owner, history: history)
       #expect(["/a", "/b", "/c"].count { ledger.entry(of: FilePath($0)) != nil } == 3 - lines)
-      let notes = history.takeNotes().filter { $0.contains("damaged") }
+      let notes = history.takeNotes().filter { $0.contains("not as written") }
       #expect(notes.map { $0.prefix(1) } == (lines == 0 ? [] : ["\(lines)"]))
     }
   }

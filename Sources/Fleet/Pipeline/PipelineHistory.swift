@@ -23,13 +23,8 @@ package enum PipelineHistory {
     let left = try LeftResults(of: places)
     do {
       if try isBehind(places, left) {
-        let loss = try lossText(places)
-        if let loss { warn(loss) }
-        if try loss != nil || PipelineLedger.isAheadOfHistory(places.state),
-          let damage = try PipelineLedger.damageText(inState: places.state)
-        {
-          warn(damage)
-        }
+        // A run that is at work has said so.
+        if try !FileLock.isHeld(at: places.state.appending("lock")) { try tellLoss(places, warn) }
         if writes, try catchUp(places) { return try asItIs(places) }
         return try copy(places, left)
       }
@@ -100,6 +95,14 @@ package enum PipelineHistory {
     return try PipelineLedger.lostRun(places.state, of: ledger) != nil
   }
 
+  /// Says what the ledger lacks for good, before it gets what there is.
+  private static func tellLoss(_ places: PipelinePlaces, _ warn: (String) -> Void) throws {
+    let loss = try lossText(places)
+    if let loss { warn(loss) }
+    guard try loss != nil || PipelineLedger.isAheadOfHistory(places.state) else { return }
+    if let damage = try PipelineLedger.damageText(inState: places.state) { warn(damage) }
+  }
+
   /// What to say of a ledger that is gone, or older than a run that it was told of; nil of any other.
   private static func lossText(_ places: PipelinePlaces) throws -> String? {
     guard try PipelineLedger.knowsRun(places.state),
@@ -139,12 +142,13 @@ package enum PipelineHistory {
   /// - Parameters:
   ///   - start: Seconds since 1970-01-01 UTC.
   ///   - message: Why it failed.
+  ///   - warn: Called with what the ledger lacks for good.
   /// - Returns: The run's name; nil where somebody else is at work.
   /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to; where
   ///   it lies in a state folder that cannot be used, why not.
   package static func addFailedStart(
     of pipeline: Pipeline, _ places: PipelinePlaces, at start: Double, exitCode: Int,
-    message: String, options: [String]
+    message: String, options: [String], warn: (String) -> Void = { _ in }
   ) throws -> String? {
     let held: PipelineLock?
     do {
@@ -160,6 +164,7 @@ package enum PipelineHistory {
     }
     let now = Date().timeIntervalSince1970
     let isHeld = held != nil
+    if isHeld { try? tellLoss(places, warn) }
     // What an earlier start has left there counts.
     let ledger =
       try held.flatMap { _ in try? writing(places) } ?? Ledger(writingAt: places.ledger, now: now)

@@ -24,7 +24,7 @@ extension PipelineRun {
     var findings = try await search(
       state: try FileKind(following: state) == .folder ? state : nil)
     observe(.found(self.start(findings, nil)))
-    let ledger = try PipelineHistory.reading(places, writes: false)
+    let ledger = try PipelineHistory.reading(places, writes: false) { observe(.warning($0)) }
     findings.unreadable += try rootsWithoutStores(findings) { root in
       try ledger?.knownStores(of: places.owner.file, below: root.string) ?? 0
     }
@@ -49,8 +49,13 @@ extension PipelineRun {
         let (place, store) = (begun, findings.stores[begun])
         begun += 1
         group.addTask {
-          func outcome(_ result: MigrationResult) -> (Int, Outcome) {
-            (place, Outcome(store: store, result: result))
+          func outcome(_ made: MigrationResult) -> (Int, Outcome) {
+            var result = made
+            // Of one that was not looked at, as it is now. Who was waited for is not waited for again.
+            if result.sourceIdentity == nil, result.verdict != .pending {
+              result.sourceIdentity = try? StoreFiles(store.path).identity().name
+            }
+            return (place, Outcome(store: store, result: result))
           }
           if let refusal = Self.refusal(of: store) { return outcome(refusal) }
           if let output = pipeline.output(of: store.path), let known = recorded[store.path],
@@ -78,8 +83,7 @@ extension PipelineRun {
           maker.add(outcome.store, next, isEarlier: outcome.isEarlier)
           planned.append(
             PlannedStores.Store(
-              // Of one that was not looked at, as it is now.
-              store: next.store, identity: next.sourceIdentity ?? Self.identity(of: next.store),
+              store: next.store, identity: next.sourceIdentity,
               external: try? StoreFiles(FilePath(next.store)).externalState(),
               verdict: next.verdict))
           outcomes[told] = nil
@@ -110,10 +114,6 @@ extension PipelineRun {
       observe(.warning("Which outputs earlier runs wrote is not known. \(error)"))
       return [:]
     }
-  }
-
-  private static func identity(of store: String) -> String? {
-    try? StoreFiles(FilePath(store)).identity().name
   }
 
   /// Migrates a few stores to private files, side by side as a run would.

@@ -19,7 +19,7 @@ extension PipelineRun {
     return try await onOwnThread {
       var findings = try StoreSearch(pipeline, state: state).run()
       (findings.stores, findings.unknown, findings.unmatched) = try selection.chosen(
-        from: findings.stores, roots: pipeline.stores.roots.compactMap(\.resolved))
+        from: findings.stores, roots: pipeline.stores.roots.map { $0.resolved ?? $0.absolute })
       return findings
     }
   }

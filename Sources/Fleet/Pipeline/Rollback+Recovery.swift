@@ -172,7 +172,8 @@ extension Rollback {
             reason: "rollback",
             message:
               "A rollback of \(store) was cut off, and nothing says which backup it was to put back: "
-              + "\(directory.path)/restore.json is gone or damaged, and the ledger does not have the backup. "
+              + "\(directory.path)/restore.json is gone or damaged, or the ledger does not have the backup. A whole copy of the backup may lie "
+              + "beside the store as .NAME.godwit-RUN. "
               + (aside.map { "What the store was then is kept as \($0). " } ?? "")
               + "Nothing was changed. Once the store is as you want it, remove \(directory.path).")
         ]))

@@ -154,8 +154,14 @@ package struct Rollback: Sendable {
       try take(ends)
     }
     let (stores, missing) = try selected(ledger, undoing: undone, &summary)
-    try take(missing.filter { !finished.contains(FilePath($0.item.store)) })
-    var rest = stores.filter { !finished.contains(FilePath($0.store)) }[...]
+    // Of one that was cut off and of which nothing is known but its run directory, too.
+    func isLeft(_ store: String) -> Bool {
+      let path = FilePath(store)
+      return !finished.contains(path)
+        && !finished.contains(Self.directory(of: path, in: places.state).path)
+    }
+    try take(missing.filter { isLeft($0.item.store) })
+    var rest = stores.filter { isLeft($0.store) }[...]
     while !rest.isEmpty, !Task.isCancelled {
       let group = rest.prefix(Self.groupSize)
       rest = rest.dropFirst(Self.groupSize)

@@ -7,16 +7,10 @@ extension MappingText {
   /// The text form, with the schema named for editors.
   ///
   /// - Throws: ``MappingError`` when it would be larger than what is read back, and for what an archive
-  ///   can hold and the text form cannot: a property that is mapped twice, a destination of what is
-  ///   removed by a policy.
+  ///   can hold and the text form cannot: a property that is mapped twice.
   static func text(_ document: MappingDocument) throws -> String {
     try checkSize(of: document)
     for entry in document.entityMappings {
-      if entry.kind == .remove, entry.policy != nil, entry.destination != nil {
-        throw MappingError.unwritable(
-          reason: "entity mapping \(entry.effectiveName) removes objects by a policy and has a "
-            + "destination, which the text form cannot hold. Take one of the two away in Xcode")
-      }
       try checkNames(of: entry.attributes, in: entry)
       try checkNames(of: entry.relationships, in: entry)
     }

@@ -8,7 +8,7 @@ extension EntityHierarchy {
     try modelCache.value { try ModelCache.deflate(archiveBytes()) }
   }
 
-  /// What a destination depends on: all that the model says, and recorded hashes where others are computed.
+  /// What a destination depends on: what the model says, as far as an archive holds it, and recorded hashes where others are computed.
   package func identityBytes() throws -> [UInt8] {
     try modelCacheBytes() + (recordedHashes.isEmpty ? [] : Array(versionChecksum.utf8))
   }
