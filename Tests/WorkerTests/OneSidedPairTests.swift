@@ -125,6 +125,51 @@ import Testing
     if !lost.isEmpty { #expect(counts.sorted() == lost) }
   }
 
+  private static let split = ["P", "Q"].flatMap {
+    [
+      "source: \($0), destination: \($0), filter: old == nil",
+      "source: \($0), destination: \($0)2, filter: old != nil",
+    ]
+  }
+  /// `x` asks both mappings of `Q`, of which one has no row for `y`.
+  private static let halved = [
+    "source: P, destination: P",
+    "name: Low, source: Q, destination: Q, filter: old == nil, relationships: { y: default }",
+    "name: High, source: Q, destination: Q, filter: old != nil",
+  ]
+
+  /// Entity mappings, whether the second one of `Q` takes its objects, and what the stages count, of pairs
+  /// that are in `x` alone, in both columns and in `y` alone.
+  @Test(
+    arguments: [
+      (split, true, ["P.x 1,2", "Q.y 3"]), (split, false, []),
+      // What both columns have the other side keeps.
+      (halved, false, ["Q.y 3"]),
+    ] as [([String], Bool, [String])], [Int64(1), 1 << 20])
+  func `is kept, or counted, by the rows of its own side`(
+    example: (mappings: [String], isSecond: Bool, lost: [String]), shardBytes: Int64
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: Self.source,
+      to: [
+        entity("P", attribute("old"), toOne("x", "Q", inverse: "y")),
+        entity("Q", attribute("old"), toOne("y", "P", inverse: "x")),
+        entity("P2", attribute("old"), toOne("x", "Q2", inverse: "y")),
+        entity("Q2", attribute("old"), toOne("y", "P2", inverse: "x")),
+      ],
+      rows: Self.rows + (example.isSecond ? "; UPDATE ZQ SET ZOLD = 'second'" : ""))
+    _ = try fixture.migrate(
+      "mapping-model: 1\nentity-mappings:\n"
+        + example.mappings.map { "  - { \($0) }\n" }.joined(), shardBytes: shardBytes)
+    var lost: [String: [Int64]] = [:]
+    for loss in fixture.droppedByMapping where loss.kind == .reference {
+      #expect(loss.count == loss.primaryKeys.count)
+      lost["\(loss.entity ?? "").\(loss.property ?? "")", default: []] += loss.primaryKeys
+    }
+    let text = lost.map { "\($0) \($1.sorted().map(String.init).joined(separator: ","))" }
+    #expect(text.sorted() == example.lost)
+  }
+
   @Test
   func `stays one-sided through versions that keep both sides, and is lost where they do not`()
     throws

@@ -209,15 +209,23 @@ private let kind = attribute("kind", .integer64)
     #expect(found == [[], example.counted])
   }
 
-  /// The kind of the one that is another's boss and twin, what a further mapping takes, and what the stages
-  /// do.
+  /// The kind of the one that is another's boss and twin, the twins of both, what a further mapping takes,
+  /// and what the stages do.
   @Test(
     arguments: [
-      (0, "kind < 2", ["reference E.boss 1", "reference E.twin 1"]),
-      (0, "kind > 9", ["reference E.boss 1", "reference E.twin 1"]), (3, "kind < 2", []),
-    ] as [(Int, String, [String])], [Int64(1), 1 << 20])
+      (0, "2", "1", "kind < 2", ["reference E.boss 1", "reference E.twin 1"]),
+      (0, "2", "1", "kind > 9", ["reference E.boss 1", "reference E.twin 1"]),
+      (3, "2", "1", "kind < 2", []),
+      // A pair that one column alone has.
+      (0, "NULL", "1", "kind < 2", ["reference E.boss 1", "reference E.twin 1"]),
+      (0, "2", "NULL", "kind < 2", ["reference E.boss 1", "reference E.twin 1"]),
+      (0, "NULL", "1", "kind > 9", ["reference E.boss 1", "reference E.twin 1"]),
+      (0, "2", "NULL", "kind > 9", ["reference E.boss 1", "reference E.twin 1"]),
+      (3, "NULL", "1", "kind < 2", []),
+    ] as [(Int, String, String, String, [String])], [Int64(1), 1 << 20])
   func `is lost once a pair, from either side`(
-    example: (kind: Int, further: String, counted: [String]), shardBytes: Int64
+    example: (kind: Int, first: String, second: String, further: String, counted: [String]),
+    shardBytes: Int64
   ) throws {
     func one(_ name: EntityName) -> EntityDescription {
       entity(
@@ -228,7 +236,7 @@ private let kind = attribute("kind", .integer64)
       from: [one("E")], to: [one("A"), one("E")],
       rows: """
         INSERT INTO ZE (Z_PK, Z_ENT, Z_OPT, ZKIND, ZBOSS, ZTWIN)
-        VALUES (1, 1, 1, \(example.kind), NULL, 2), (2, 1, 1, 3, 1, 1)
+        VALUES (1, 1, 1, \(example.kind), NULL, \(example.first)), (2, 1, 1, 3, 1, \(example.second))
         """)
     let alone =
       "source: E, destination: A, relationships: { boss: default, staff: default, twin: default }"

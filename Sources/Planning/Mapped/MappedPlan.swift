@@ -171,6 +171,8 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   /// Nil where every mapping that may have taken the targets is asked, so that such plans keep their
   /// fingerprint.
   package var others: Others?
+  /// Likewise of what the targets' column of a one-to-one lacks. Nil where that is no different.
+  package var oneSided: OneSided?
   /// Nil where no place in a list is lost that another mapping would keep, so that such plans keep their
   /// fingerprint.
   package var unplaced: Unplaced?
@@ -184,9 +186,15 @@ package struct LinkProgram: Codable, Sendable, Equatable {
     package var mutual: [Int]?
     /// Unless one of these took it, too: another program asks them.
     package var kept: [Int]
-    /// Or another mapping that may have taken the owner, too, asks for it. Nil for none, so that such
-    /// plans keep their fingerprint.
+    /// Or another mapping that may have taken the owner, too, asks for it. Nil for none, likewise.
     package var rivals: [Rival]?
+  }
+
+  /// What becomes of the pairs that one column of a one-to-one alone has.
+  package struct OneSided: Codable, Sendable, Equatable {
+    package var others: Others
+    /// Gives a row where object `?1` has `?2` in the other column.
+    package var inverse: String
   }
 
   /// Members of an ordered relationship that stay and whose places do not.

@@ -1,6 +1,7 @@
 import GodwitExpressions
 import GodwitObjectModel
 import GodwitPersistentStore
+import GodwitSQLite
 
 /// Finds, for relationships of known forms, the references that an entity mapping does not ask for: to
 /// what other mappings than the asked ones took, and all of those that it has no row for where another
@@ -82,32 +83,58 @@ struct OtherTakers {
     }
     // What is kept of the targets' side by an expression of another form cannot be told.
     let open = made.filter { sides[$0].map(readers.linksOtherwise) ?? false }
-    let asks = Dictionary(
-      uniqueKeysWithValues: owners.filter { plans[$0].table != nil }.map { owner in
-        let kept = made.filter { taker in
-          self.asks(owner, taker, along: property)
-            || sides[taker].map { self.asks(taker, owner, along: $0) } ?? false
-        }
-        return (owner, Set(open + kept))
-      })
-    addPlaces(of: property, asks.mapValues { $0.subtracting(open) }, readers, &plans)
+    func asks(_ sides: [Int: Property]) -> [Int: Set<Int>] {
+      Dictionary(
+        uniqueKeysWithValues: owners.filter { plans[$0].table != nil }.map { owner in
+          let kept = made.filter { taker in
+            self.asks(owner, taker, along: property)
+              || sides[taker].map { self.asks(taker, owner, along: $0) } ?? false
+          }
+          return (owner, Set(open + kept))
+        })
+    }
+    let kept = asks(sides)
+    addPlaces(of: property, kept.mapValues { $0.subtracting(open) }, readers, &plans)
     counted.insert(property)
-    for owner in asks.keys.sorted() {
+    func others(of owner: Int, _ asks: [Int: Set<Int>], _ sides: [Int: Property])
+      -> LinkProgram.Others?
+    {
       let lost = made.filter { taker in
         !asks.contains { $0.value.contains(taker) && ($0.key == owner || plans[$0.key].takesAll) }
           && (sides[taker] == property || !(sides[taker].map(counted.contains) ?? false))
       }
-      guard !lost.isEmpty, let link = program(of: property, for: owner, &plans) else { continue }
+      guard !lost.isEmpty else { return nil }
       let rivals = asks.keys.sorted().filter { $0 != owner }.map {
         LinkProgram.Rival(mapping: $0, asks: asks[$0]?.sorted() ?? [], isFirst: $0 < owner)
       }
-      let kept = made.filter { asks[owner]?.contains($0) ?? false }
       let mutual = lost.filter { sides[$0] == property }
-      plans[owner].links[link].others = .init(
+      return .init(
         missed: lost.filter { sides[$0] != property }, mutual: mutual.isEmpty ? nil : mutual,
-        kept: kept, rivals: rivals.isEmpty ? nil : rivals)
-      for index in lost + kept + rivals.flatMap(\.mappings) { plans[index].isReferenced = true }
+        kept: made.filter { asks[owner]?.contains($0) ?? false },
+        rivals: rivals.isEmpty ? nil : rivals)
     }
+    // Of a pair that one column of a one-to-one alone has, rows for the other side see nothing.
+    let inverseSQL = inverseSQL(of: relationship)
+    let keptAlone = inverseSQL == nil ? kept : asks([:])
+    for owner in kept.keys.sorted() {
+      let shared = others(of: owner, kept, sides)
+      let alone = inverseSQL == nil ? shared : others(of: owner, keptAlone, [:])
+      guard let alone, let link = program(of: property, for: owner, &plans) else { continue }
+      plans[owner].links[link].others = shared
+      if let inverseSQL, alone != shared {
+        plans[owner].links[link].oneSided = .init(others: alone, inverse: inverseSQL)
+      }
+      for index in alone.mappings + (shared?.mappings ?? []) { plans[index].isReferenced = true }
+    }
+  }
+
+  /// Tells whether object `?1` has `?2` in its column of a one-to-one. Nil for other relationships.
+  private func inverseSQL(of relationship: RelationshipDescription) -> String? {
+    guard !relationship.isToMany, let inverse = source.inverse(of: relationship),
+      !inverse.relationship.isToMany, let table = context.source.table(of: inverse.entity),
+      let column = context.source.column(of: inverse.relationship.name, in: inverse.entity)
+    else { return nil }
+    return "SELECT 1 FROM \(quoted(table.name)) WHERE Z_PK = ?1 AND \(quoted(column)) = ?2"
   }
 
   /// Has the places counted that a mapping does not keep and another row does.
@@ -193,5 +220,11 @@ struct OtherTakers {
         property: property.name, expression: along.description, way: counting, isToMany: true,
         allowed: [], emissions: []))
     return plans[owner].links.count - 1
+  }
+}
+
+extension LinkProgram.Others {
+  fileprivate var mappings: [Int] {
+    missed + (mutual ?? []) + kept + (rivals ?? []).flatMap(\.mappings)
   }
 }

@@ -21,6 +21,10 @@ final class LinkTargets {
 
   /// See ``LinkProgram/Rival``.
   private typealias Rival = (own: any Association, asks: [any Association], isFirst: Bool)
+  /// Mappings that took what none of the takers did: see ``LinkProgram/Others``.
+  private typealias Others = (
+    missed: [any Association], mutual: [any Association], kept: [any Association], rivals: [Rival]
+  )
 
   private let plan: LinkProgram
   private let mapping: EntityMappingPlan
@@ -29,10 +33,9 @@ final class LinkTargets {
   private let evaluator: LinkEvaluator
   private let expression: ValueExpression?
   private let takers: [Taker]
-  /// Mappings that took what none of the takers did: see ``LinkProgram/Others``.
-  private let others:
-    (missed: [any Association], mutual: [any Association], kept: [any Association])
-  private let rivals: [Rival]
+  private let others: Others
+  /// See ``LinkProgram/OneSided``.
+  private let oneSided: (others: Others, inverse: Statement)?
   /// See ``LinkProgram/Unplaced``.
   private let unplaced: (kept: [any Association], elsewhere: [Rival])?
   /// The source's relationship that is followed, and the number of its targets' table.
@@ -88,17 +91,22 @@ final class LinkTargets {
         ? .mapping(number: taker.destinationNumber, try context.association($0))
         : .policy(try context.policyAssociation($0))
     }
-    others = (
-      try plan.others?.missed.map(context.association) ?? [],
-      try plan.others?.mutual?.map(context.association) ?? [],
-      try plan.others?.kept.map(context.association) ?? []
-    )
     func rival(_ plan: LinkProgram.Rival) throws -> Rival {
       (
         try context.association(plan.mapping), try plan.asks.map(context.association), plan.isFirst
       )
     }
-    rivals = try plan.others?.rivals?.map(rival) ?? []
+    func associations(_ plan: LinkProgram.Others?) throws -> Others {
+      (
+        try plan?.missed.map(context.association) ?? [],
+        try plan?.mutual?.map(context.association) ?? [],
+        try plan?.kept.map(context.association) ?? [], try plan?.rivals?.map(rival) ?? []
+      )
+    }
+    others = try associations(plan.others)
+    oneSided = try plan.oneSided.map {
+      (try associations($0.others), try context.source.prepare($0.inverse))
+    }
     unplaced = try plan.unplaced.map {
       (try $0.kept.map(context.association), try $0.elsewhere.map(rival))
     }
@@ -201,9 +209,11 @@ final class LinkTargets {
   /// its entity goes; it is a loss where the object went through a mapping that nothing asks; else the
   /// reference is damage, of which the destination will not tell.
   private func look(at target: Int64) throws {
+    var others = self.others
+    if let oneSided, try !refersBack(target, oneSided.inverse) { others = oneSided.others }
     if try took(target, others.missed) || (target >= object && took(target, others.mutual)) {
       let isKept =
-        try took(target, others.kept) || rivals.contains { try speaks($0, of: target) }
+        try took(target, others.kept) || others.rivals.contains { try speaks($0, of: target) }
       if !isKept { unasked.add(object) }
       return
     }
@@ -216,6 +226,14 @@ final class LinkTargets {
       message: entity == nil
         ? "the target does not exist; the reference is dropped" : "the target is of another entity",
       primaryKey: object)
+  }
+
+  /// True where the target's column of a one-to-one has the pair, too.
+  private func refersBack(_ target: Int64, _ inverse: Statement) throws -> Bool {
+    try inverse.bind(1, target)
+    try inverse.bind(2, object)
+    defer { inverse.reset() }
+    return try inverse.step()
   }
 
   /// True where another mapping took the owner, too, and keeps the reference or counts it.
