@@ -44,26 +44,27 @@ final class FileLeaseHolder {
 
 /// What lies elsewhere, shown by FUSE, as shared folders of virtual machines and remote ones are.
 @Suite struct `A store that may be open on the other side of its volume` {
-  private func run(_ program: String, _ arguments: [String]) -> Bool {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    process.standardError = FileHandle.nullDevice
-    guard (try? process.run()) != nil else { return false }
-    process.waitUntilExit()
-    return process.terminationStatus == 0
-  }
-
   @Test(.timeLimit(.minutes(3))) func `is replaced only where somebody asserts that it is not`()
     throws
   {
     let folder = try PipelineFolder.orders(["a"])
     let (stores, real) = (folder.path("stores"), folder.path("real"))
-    // The folder goes after that.
-    defer { _ = run("/usr/bin/fusermount", ["-u", "-z", folder.path("stores")]) }
     try FileManager.default.moveItem(atPath: stores, toPath: real)
     try FileManager.default.createDirectory(atPath: stores, withIntermediateDirectories: true)
-    guard run("/usr/bin/bindfs", [real, stores]) else { return print("skipped: no bindfs here") }
+    let volume = Process()
+    volume.executableURL = URL(fileURLWithPath: "/usr/bin/bindfs")
+    // In the foreground: in the background it would keep what tells that its parent has ended.
+    volume.arguments = ["-f", real, stores]
+    volume.standardError = FileHandle.nullDevice
+    guard (try? volume.run()) != nil else { return print("skipped: no bindfs here") }
+    // SIGTERM takes the volume away.
+    defer {
+      volume.terminate()
+      volume.waitUntilExit()
+    }
+    let store = folder.path("stores/a.sqlite")
+    while volume.isRunning, !FileManager.default.fileExists(atPath: store) { usleep(10_000) }
+    guard volume.isRunning else { return print("skipped: no FUSE here") }
     let first = try folder.godwit(["run"])
     #expect(first.status == 75 && first.counts == "1 found, 1 pending", "\(first.messages)")
     #expect(first.reason(of: "a") == "in-use")
