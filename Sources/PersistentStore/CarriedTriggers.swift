@@ -22,22 +22,15 @@ package struct CarriedTriggers: Sendable, Equatable {
   /// Likewise, what gives the time.
   package static let now = "NSCoreDataNow"
 
-  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`, and what else than for counts
-  /// is not known. Entities and attributes may have `_` in their names: the longest that fits is meant.
-  ///
-  /// - Parameter hierarchy: Of the store that has the trigger.
+  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`. Entities and attributes may
+  /// have `_` in their names, so all of it counts.
   package static func keeps(
-    _ trigger: String, on table: String, _ attribute: String, of entity: EntityName,
-    in hierarchy: EntityHierarchy
+    _ trigger: String, on table: String, _ attribute: String, of entity: EntityName
   ) -> Bool {
-    let own = "Z_DA_\(table)_\(entity)_\(attribute)_"
-    guard trigger.begins(with: own) else { return false }
-    return !hierarchy.order.contains { other in
-      (hierarchy[other]?.properties ?? []).contains { property in
-        let start = "Z_DA_\(table)_\(other)_\(property.name)_"
-        return start.utf8.count > own.utf8.count && trigger.begins(with: start)
-      }
-    }
+    let what = trigger.after("Z_DA_\(table)_\(entity)_\(attribute)_")
+    // Counts have the first two. How others are named is not known.
+    return ["PARAMETER_", "SOURCE_", "INSERT", "UPDATE", "DELETE"]
+      .contains { what?.begins(with: $0) ?? false }
   }
 }
 
@@ -75,8 +68,7 @@ extension DestinationSchema {
       for case .attribute(let attribute) in layout.hierarchy[name]?.properties ?? []
       where attribute.derivationExpression != nil && !attribute.traits.isTransient {
         let isKept = kept.contains { trigger in
-          CarriedTriggers.keeps(
-            trigger.name, on: trigger.table, attribute.name, of: name, in: source.hierarchy)
+          CarriedTriggers.keeps(trigger.name, on: trigger.table, attribute.name, of: name)
         }
         guard !isKept else { continue }
         result.notes.append(
@@ -154,8 +146,7 @@ private struct TriggerComparison {
       let isKept = destination.hierarchy.order.contains { name in
         (destination.hierarchy[name]?.properties ?? []).contains { property in
           guard let derivation = property.attribute?.derivationExpression,
-            CarriedTriggers.keeps(
-              trigger.name, on: trigger.table, property.name, of: name, in: source.hierarchy)
+            CarriedTriggers.keeps(trigger.name, on: trigger.table, property.name, of: name)
           else { return false }
           let old = source.hierarchy.property(property.name, of: name)?.property.attribute
           return old?.derivationExpression == derivation

@@ -124,7 +124,7 @@ extension StageStore {
           let text = attribute.derivationExpression, attribute.countedRelationship == nil,
           derivation(of: attribute, in: owner) == nil,
           !triggers.contains(where: {
-            CarriedTriggers.keeps($0.name, on: $0.table, attribute.name, of: owner, in: model)
+            CarriedTriggers.keeps($0.name, on: $0.table, attribute.name, of: owner)
           })
         else { return nil }
         var inputs = Set(model.concrete(of: owner))

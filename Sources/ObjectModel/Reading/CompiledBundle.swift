@@ -43,7 +43,7 @@ enum CompiledBundle {
       let record = key.flatMap { records[$0] }
       return ModelVersion(
         name: name, model: model,
-        isCurrent: currentName.map { $0 == name || NameKey($0) == key }
+        isCurrent: currentName.map { NameKey($0) == NameKey(name) || NameKey($0) == key }
           ?? (models.count == 1),
         recordedHashes: record?.hashes, recordedChecksum: record?.checksum,
         isRecordItsOwn: key == NameKey(name)
