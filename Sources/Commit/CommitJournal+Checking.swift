@@ -117,7 +117,7 @@ extension CommitJournal {
   }
 
   /// Where the destination may have been assembled: in the run directory, or beside its place where
-  /// no rename leads there.
+  /// that is another volume.
   static func assembledPaths(
     _ run: RunDirectory, _ destination: FilePath, name: String
   ) -> [FilePath] {

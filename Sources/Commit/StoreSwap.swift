@@ -67,7 +67,7 @@ extension StoreSwap {
   var source: StoreFiles { StoreFiles(FilePath(ends.sourcePath)) }
 
   /// Where the destination is to be assembled, so that one rename publishes it: in the run
-  /// directory, or under a hidden name beside the destination when no rename leads there, as to another volume.
+  /// directory, or under a hidden name beside the destination when that is another volume.
   ///
   /// - Throws: ``CommitError/mountPoint(store:)``.
   package func assemblyPath() throws -> FilePath {
@@ -75,10 +75,7 @@ extension StoreSwap {
       throw CommitError.mountPoint(store: destination)
     }
     let paths = CommitJournal.assembledPaths(run, destination, name: name)
-    let isReached =
-      try DurableFile.areOnOneVolume(run.path, destination.parent)
-      && DurableFile.areExchangeable(paths[0], paths[1])
-    return isReached ? paths[0] : paths[1]
+    return try DurableFile.areOnOneVolume(run.path, destination.parent) ? paths[0] : paths[1]
   }
 
   /// 1 MiB. A file system at its very last block is slow and other people's trouble.
@@ -264,8 +261,8 @@ extension StoreSwap {
     try FileMark(CommitJournal.backup(of: store, .replace, named: name).store) != nil
   }
 
-  /// Removes what was assembled for a destination by a run that has no journal, also beside it, where no rename leads
-  /// there from the run directory.
+  /// Removes what was assembled for a destination by a run that has no journal, also beside it, where the run
+  /// directory is on another volume.
   package static func removeAssembled(
     by run: RunDirectory, for destination: FilePath, name: String
   ) throws {

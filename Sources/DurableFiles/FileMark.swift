@@ -50,27 +50,6 @@ extension DurableFile {
     return first.st_dev == second.st_dev && mount(of: a) == mount(of: b)
   }
 
-  /// Whether two files in the folders of these can change names, tried with two that are gone afterwards: project
-  /// quotas and keys of encryption part folders of one volume. Where no file can be made, nothing is said against it.
-  package static func areExchangeable(_ a: FilePath, _ b: FilePath) -> Bool {
-    do {
-      let first = try PendingFile(for: a)
-      let second = try PendingFile(for: b)
-      var isParted = false
-      try withNames(first.temporaryPath, second.temporaryPath) { folder, name, other, otherName in
-        // Some file systems know a rename alone.
-        isParted =
-          linux_exchange_at(folder, name, other, otherName) != 0
-          && (errno == EXDEV || renameat(folder, name, other, otherName) != 0 && errno == EXDEV)
-      }
-      withExtendedLifetime(first) {}
-      withExtendedLifetime(second) {}
-      return !isParted
-    } catch {
-      return true
-    }
-  }
-
   /// Whether the file itself is a mount, so that no rename can put another in its place (`EBUSY`).
   ///
   /// Device numbers do not tell: on overlayfs a file's may be another than its folder's.

@@ -230,24 +230,6 @@ func steps(
     #expect(try DurableFile.freeBytes(at: folder.path) ?? 0 > 0)
     #expect(throws: DurabilityError.self) { try DurableFile.freeBytes(at: folder.file("no")) }
   }
-
-  @Test func `changes names with one in another folder, unless a volume parts them`() throws {
-    let folder = try TemporaryFolder()
-    for name in ["a", "b"] { try DurableFile.makeFolder(folder.file(name)) }
-    #expect(DurableFile.areExchangeable(folder.file("a/x"), folder.file("b/y")))
-    #expect(DurableFile.areExchangeable(folder.file("a/x"), folder.file("no/y")))
-    // Quotas and keys part folders with the same error.
-    if try !DurableFile.areOnOneVolume("/dev/shm", folder.path) {
-      #expect(!DurableFile.areExchangeable(folder.file("a/x"), "/dev/shm/godwit-no-file"))
-    }
-    for name in ["a", "b"] { #expect(try DurableFile.names(in: folder.file(name)) == []) }
-    #expect(try !DurableFile.exists("/dev/shm/.godwit-no-file.partial-0"))
-  }
-
-  // proc(5) has no blocks, as a FUSE file system that does not say how many it has.
-  @Test func `has nobody knows how much room where the volume does not say`() throws {
-    #expect(try DurableFile.freeBytes(at: "/proc") == nil)
-  }
 }
 
 func mode(of path: FilePath) -> Int? {
