@@ -57,10 +57,13 @@ final class FileLeaseHolder {
     volume.arguments = ["-f", real, stores]
     volume.standardError = FileHandle.nullDevice
     guard (try? volume.run()) != nil else { return print("skipped: no bindfs here") }
-    // SIGTERM takes the volume away.
     defer {
-      volume.terminate()
-      volume.waitUntilExit()
+      let removal = Process()
+      removal.executableURL = URL(fileURLWithPath: "/usr/bin/fusermount")
+      removal.arguments = ["-u", "-z", stores]
+      if (try? removal.run()) != nil { removal.waitUntilExit() }
+      // It has SIGTERM blocked, as this process has.
+      kill(volume.processIdentifier, SIGKILL)
     }
     let store = folder.path("stores/a.sqlite")
     while volume.isRunning, !FileManager.default.fileExists(atPath: store) { usleep(10_000) }
