@@ -62,7 +62,7 @@ final class FileLeaseHolder {
       removal.executableURL = URL(fileURLWithPath: "/usr/bin/fusermount")
       removal.arguments = ["-u", "-z", stores]
       if (try? removal.run()) != nil { removal.waitUntilExit() }
-      // It has SIGTERM blocked, as this process has.
+      // SIGTERM may be blocked in it, as in who started it.
       kill(volume.processIdentifier, SIGKILL)
     }
     let store = folder.path("stores/a.sqlite")
