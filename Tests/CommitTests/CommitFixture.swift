@@ -251,6 +251,19 @@ final class SwapFixture: Sendable {
     "UPDATE ZWORD SET ZDATA = CAST(x'02' || '\(name)' || x'00' AS BLOB) WHERE Z_PK = \(row);"
   }
 
+  /// A commit that a crash cut off after so many durable steps.
+  static func crashed(_ way: Way, after step: Int) throws -> SwapFixture {
+    let fixture = try SwapFixture(way)
+    let assembled = try fixture.assemble()
+    let crash = StepCounter(stoppingAfter: step)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+        _ = try fixture.swap.commit(assembled)
+      }
+    }
+    return fixture
+  }
+
   /// A commit that a crash cut off when it had written its journal.
   static func interrupted(_ way: Way) throws -> SwapFixture {
     let fixture = try SwapFixture(way)

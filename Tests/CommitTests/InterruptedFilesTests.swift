@@ -48,14 +48,7 @@ import Testing
     way: SwapFixture.Way
   ) throws {
     for step in 1...(try SwapFixture.durableSteps(way)) {
-      let fixture = try SwapFixture(way)
-      let assembled = try fixture.assemble()
-      let crash = StepCounter(stoppingAfter: step)
-      #expect(throws: SimulatedCrash.self) {
-        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
-          _ = try fixture.swap.commit(assembled)
-        }
-      }
+      let fixture = try SwapFixture.crashed(way, after: step)
       let hasBegun = try DurableFile.exists(fixture.run.journal) && way != .beside
       #expect(
         try StoreSwap.isCutOff(in: fixture.run, of: fixture.source) == hasBegun, "step \(step)")

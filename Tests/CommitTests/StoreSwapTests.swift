@@ -76,14 +76,7 @@ import Testing
     #expect(steps > 10)
 
     for step in 1...steps {
-      let fixture = try SwapFixture(way)
-      let assembled = try fixture.assemble()
-      let crash = StepCounter(stoppingAfter: step)
-      #expect(throws: SimulatedCrash.self) {
-        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
-          _ = try fixture.swap.commit(assembled)
-        }
-      }
+      let fixture = try SwapFixture.crashed(way, after: step)
       let between = try fixture.content()
       #expect(between == .new || between == (way == .beside ? .absent : .old), "step \(step)")
       if isRenumbered { try fixture.renumberVolume() }

@@ -13,13 +13,16 @@ import SystemPackage
 extension PipelineRun {
   var paceFile: FilePath { state.appending("pace") }
 
+  /// The roots as the stores below them are named; one that is gone by its own name.
+  private var roots: [FilePath] { pipeline.stores.roots.map { $0.resolved ?? $0.absolute } }
+
   /// The pipeline's stores that the run takes up.
   func search(state: FilePath?) async throws -> StoreSearch.Findings {
-    let (pipeline, selection) = (pipeline, options.selection)
+    let (pipeline, selection, roots) = (pipeline, options.selection, roots)
     return try await onOwnThread {
       var findings = try StoreSearch(pipeline, state: state).run()
       (findings.stores, findings.unknown, findings.unmatched) = try selection.chosen(
-        from: findings.stores, roots: pipeline.stores.roots.map { $0.resolved ?? $0.absolute })
+        from: findings.stores, roots: roots)
       return findings
     }
   }
@@ -65,7 +68,7 @@ extension PipelineRun {
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
   ) throws {
     var left: [FilePath: String]?
-    let roots = pipeline.stores.roots.compactMap(\.resolved)
+    let roots = roots
     try options.plan?.check(
       findings.stores, settings: planSettings(settings),
       isMeant: { options.selection.means($0, roots: roots) }
