@@ -10,7 +10,7 @@ import Testing
     let destination = try model(
       entity(
         "Owner", attribute("name"), attribute("number", .integer64), toOne("pet", "Pet"),
-        toOne("cat", "Cat"), toMany("pets", "Pet")),
+        toOne("cat", "Cat"), toOne("stone", "Stone"), toMany("pets", "Pet")),
       entity("Pet"), entity("Cat", parent: "Pet"), entity("Stone"))
     let rows = rows.replacing("ASK(", with: "FUNCTION($manager, \"\(ask)\", ")
       .replacing("ORIGIN(", with: "FUNCTION($manager, \"\(origin)\", ")
@@ -54,6 +54,19 @@ import Testing
     #expect(try findings(row).count { $0.contains("yields-nothing") } == 1)
     let found = try findings(row, pets: ", policy: PetPolicy")
     #expect(found.filter { !$0.contains("missing-policy") } == [])
+  }
+
+  /// What it makes by itself is known: of an object that its mapping takes.
+  @Test(arguments: [
+    ("ASK(\"PetToPet\", $source)", 0),
+    ("ASK(\"PetToPet\", TERNARY(1 == 1, $source, $source.pet))", 1),
+    ("ASK(\"PetToPet\", $source.pet)", 1),
+  ])
+  func `finds a wrong entity only in what a policy makes of its own objects`(
+    stone: String, wrong: Int
+  ) throws {
+    let found = try findings("relationships: { stone: '\(stone)' }", pets: ", policy: PetPolicy")
+    #expect(found.count { $0.contains("type-mismatch: Pet is not") } == wrong)
   }
 
   @Test(arguments: [

@@ -139,11 +139,15 @@ extension ExpressionCheck {
       guard checkGiven(types.last, .source, to: maker), let maker,
         let entity = maker.destinationEntity
       else { return .collection(of: .someDestinationObjects) }
-      return .collection(of: maker.policy == nil ? .made(entity) : .object(.destination, entity))
+      guard maker.policy != nil else { return .collection(of: .made(entity)) }
+      let isMade = mayKnow(types.last, .source, maker)
+      return .collection(of: isMade ? .object(.destination, entity) : .someDestinationObjects)
     case ManagerSelector.sourceInstancesForMapping:
       let maker = mappingNamed(arguments.first)
       checkGiven(types.last, .destination, to: maker)
-      guard let entity = maker?.sourceEntity else { return .collection(of: .unknown) }
+      guard let maker, let entity = maker.sourceEntity,
+        maker.policy == nil || mayKnow(types.last, .destination, maker)
+      else { return .collection(of: .unknown) }
       return .collection(of: .object(.source, entity))
     case ManagerSelector.instancesForRelationship:
       checkGiven(types.last, .source)
@@ -208,10 +212,9 @@ extension ExpressionCheck {
       .someDestinationObjects where side == .source:
       nothing = "it takes source objects and is asked for destination objects"
     case .object(_, let entity), .made(let entity):
-      let model = side == .source ? source : destination
       guard let maker, maker.policy == nil,
         let taken = side == .source ? maker.sourceEntity : maker.destinationEntity,
-        model.contains(taken), !model.isKind(entity, of: taken), !model.isKind(taken, of: entity)
+        !isRelated(entity, to: taken, side)
       else { return true }
       nothing =
         "\(maker.name) \(side == .source ? "takes" : "makes") objects of \(taken) and is "
@@ -220,6 +223,27 @@ extension ExpressionCheck {
     }
     find(.yieldsNothing, .warning, nothing + ": this yields nothing")
     return false
+  }
+
+  /// Whether an entity mapping may take or make one of the objects by itself. What it does not, a policy
+  /// alone associates with others, and those may be of any entity.
+  private func mayKnow(
+    _ instances: ExpressionType?, _ side: ExpressionType.Side, _ maker: EntityMapping
+  ) -> Bool {
+    let known = side == .source ? maker.sourceEntity : maker.destinationEntity
+    return (instances?.leaves ?? [.unknown]).contains {
+      guard let known, let entity = $0.entity(of: side) else { return true }
+      return isRelated(entity, to: known, side)
+    }
+  }
+
+  /// Whether an object of one entity may be one of another, which an unknown one may.
+  private func isRelated(
+    _ entity: EntityName, to other: EntityName, _ side: ExpressionType.Side
+  ) -> Bool {
+    let model = side == .source ? source : destination
+    return !model.contains(other) || model.isKind(entity, of: other)
+      || model.isKind(other, of: entity)
   }
 
   /// What became of the objects that a relationship of the source leads to.

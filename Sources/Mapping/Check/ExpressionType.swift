@@ -64,6 +64,15 @@ indirect enum ExpressionType: Sendable, Equatable {
     cases.flatMap { if case .collection(let member) = $0 { member.leaves } else { [$0] } }
   }
 
+  /// The entity of one object of a store, where it is known.
+  func entity(of side: Side) -> EntityName? {
+    switch self {
+    case .object(side, let entity): entity
+    case .made(let entity) where side == .destination: entity
+    default: nil
+    }
+  }
+
   /// True for the dictionary of a composite attribute's elements.
   var isComposite: Bool {
     cases.allSatisfy { if case .value(.composite) = $0 { true } else { false } }
