@@ -18,6 +18,10 @@ extension CommitSteps {
   func giveBackToLateOpeners(_ journal: inout CommitJournal) throws {
     guard journal.isReplacement, journal.state < .replaced else { return }
     let (assembled, clone) = (FilePath(journal.assembled), journal.clonePath)
+    // Who waited for a new file that was given up has it, where the process was killed before it removed that.
+    if journal.isGivenUp == true, let use = try use(of: assembled, [journal.assembledMark]) {
+      throw use == .open ? CommitError.storeInUse(store: assembled) : twoStores(assembled, journal)
+    }
     if try isStore(journal.assembledMark, journal) {
       // The logs of the source that the clone was made of have gone: it lacks what was in them.
       if let use = try use(of: clone, [journal.main]) {

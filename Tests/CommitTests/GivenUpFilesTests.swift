@@ -175,6 +175,58 @@ private final class Openers: Sendable {
   }
 }
 
+/// The process that gave it up was killed before it removed it: who waits for it gets it then.
+@Suite struct `A new file that was given up, and is still there` {
+  private func given(_ way: SwapFixture.Way) throws -> (SwapFixture, FilePath) {
+    let fixture = try SwapFixture(way)
+    let assembled = try fixture.assemble()
+    let old = KnownFile(fixture.source)
+    let state = Mutex((exchanges: 0, isKilled: false))
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        let isFirst = try state.withLock {
+          if step == .exchanged { $0.exchanges += 1 }
+          if $0.exchanges == 2, path.lastComponent?.string == "journal.json" { $0.isKilled = true }
+          if $0.isKilled { throw SimulatedCrash() }
+          return step == .exchanged && $0.exchanges == 1
+        }
+        if isFirst { #expect(old.firstBytes() == nil, "somebody waits for the old file") }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    try #require(try journal.isGivenUp == true && FileMark(assembled) == journal.assembledMark)
+    return (fixture, assembled)
+  }
+
+  @Test func `is removed where nobody has it`() throws {
+    let (fixture, assembled) = try given(.settled)
+    #expect(try fixture.recover() == .takenBack)
+    #expect(try FileMark(assembled) == nil)
+    #expect(try fixture.content() == .old)
+  }
+
+  @Test func `stays while somebody has it open, and for good where somebody has written to it`()
+    throws
+  {
+    let (fixture, assembled) = try given(.settled)
+    let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
+    // The clock of file times moves every few milliseconds.
+    usleep(20_000)
+    let application = try Connection(path: assembled.string, mode: .readWrite)
+    #expect(throws: CommitError.storeInUse(store: assembled)) { try fixture.recover() }
+    try application.execute("UPDATE ZWORD SET WORD = 'theirs'")
+    try application.close()
+    let mark = try FileMark(assembled)
+    #expect(
+      throws: CommitError.twoStores(store: fixture.source, other: assembled, backup: backup)
+    ) { try fixture.recover() }
+    #expect(try FileMark(assembled) == mark)
+    #expect(try fixture.content() == .old)
+    try DurableFile.remove(assembled)
+    #expect(try fixture.recover() == .takenBack)
+  }
+}
+
 /// A process was killed before it had put a new store in place, and then an application wrote to its own.
 @Suite struct `A new file that is gone` {
   private func write(to store: FilePath) throws -> FileMark? {

@@ -186,6 +186,24 @@ import Testing
     }
   }
 
+  @Test func `begins another run where a disk has changed a key of the name of the last one`()
+    throws
+  {
+    let scratch = try Scratch()
+    let first = try open(scratch, now: 1)
+    first.close()
+    let path = scratch.path.appending("run.json").string
+    let whole = try String(contentsOfFile: path, encoding: .utf8)
+    for (key, isResumed) in [("ended", true), ("xnded", false)] {
+      let text = whole.replacing(#""ended":"#, with: #""\#(key)":"#)
+      try #require((text == whole) == isResumed)
+      try text.write(toFile: path, atomically: false, encoding: .utf8)
+      let next = try open(scratch, now: 2)
+      #expect(next.isResumed == isResumed)
+      next.close()
+    }
+  }
+
   private func detail(_ note: String) -> PipelineLedger.Detail? {
     var result = MigrationResult(store: "/a", verdict: .migrated, ending: .done, notes: [note])
     result.counts = ["Order": 3, "Ordér": 4]

@@ -67,8 +67,8 @@ final class BundleBooks: StoreBooks {
 
   /// Adds what happens to a store; that may be lost.
   func add(_ event: RunEvent, of store: FoundStore) {
-    let line = JSONLine.text(of: BundleLine(event: event, store: store.path.string))
-    waiting.add { [log] in try await log.append(line, isLasting: false) }
+    let line = BundleLine(event: event, store: store.path.string)
+    waiting.add { [log] in try await log.append(line.text, isLasting: false) }
   }
 
   private let waiting = WaitingWrites()
@@ -79,7 +79,7 @@ final class BundleBooks: StoreBooks {
     let result = BundleResult(
       namingOutput(result), facts, ended: Date().timeIntervalSince1970)
     let line = BundleLine(result: result)
-    try await log.append(JSONLine.text(of: line), isLasting: isLasting)
+    try await log.append(line.text, isLasting: isLasting)
     if line.result?.isOfEarlierCommit == true { return }
     state.withLock { state in
       state.written.insert(facts.store.path)

@@ -304,6 +304,11 @@ struct BundleLine: Codable, Sendable {
   /// A unit that was performed, with what it cost.
   var unit: FinishedTask?
 
+  /// The line as it is written, with a digest: each of its keys may be missing.
+  var text: String {
+    get throws { String(decoding: try SealedJSON.bytes(of: self), as: UTF8.self) }
+  }
+
   /// The whole lines of a file from an offset on, and the offset after them.
   ///
   /// - Throws: ``ClusterError/badResults(path:offset:)`` for a whole line that cannot be read: it may tell of
@@ -322,10 +327,9 @@ struct BundleLine: Codable, Sendable {
       bytes += piece
     }
     guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else { return ([], offset) }
-    let decoder = JSONDecoder()
     // A line that is not whole is of an attempt that died, and another one does the store again.
     let lines = try bytes[..<end].split(separator: UInt8(ascii: "\n")).map { line in
-      guard let read = try? decoder.decode(BundleLine.self, from: Data(line)) else {
+      guard let read: BundleLine = try? SealedJSON.value(ofSealedOrPlain: Array(line)) else {
         throw ClusterError.badResults(path: path.string, offset: offset + Int64(line.startIndex))
       }
       return read

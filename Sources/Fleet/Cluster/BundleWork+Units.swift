@@ -90,7 +90,7 @@ extension BundleWork {
         for try await finished in await workers.perform(tasks) {
           try Task.checkCancellation()
           // For whoever looks how far it is: the checkpoint is on the disk.
-          try await log.append(JSONLine.text(of: BundleLine(unit: finished)), isLasting: false)
+          try await log.append(BundleLine(unit: finished).text, isLasting: false)
         }
         try Task.checkCancellation()
       }

@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitPlanning
 import SystemPackage
 
 /// How many stores are done when a wave is over: the earlier waves count.
@@ -102,7 +103,7 @@ extension CanaryWaves {
   init?(of run: String, in state: FilePath, _ stores: [FoundStore]) throws {
     let bytes = try RegularFile.bytesIfPresent(
       of: Self.path(state), limit: Self.byteLimit, isPrivate: true)
-    guard let bytes, let file = try? JSONDecoder().decode(File.self, from: Data(bytes)),
+    guard let bytes, let file = try? SealedJSON.value(File.self, ofSealedOrPlain: bytes),
       file.run == run
     else { return nil }
     var left = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
@@ -113,6 +114,6 @@ extension CanaryWaves {
 
   func write(of run: String, in state: FilePath) throws {
     let file = File(run: run, waves: waves.dropLast().map { $0.map(\.path.string) })
-    try DurableFile.write(Array(JSONLine.text(of: file).utf8), to: Self.path(state))
+    try DurableFile.write(SealedJSON.bytes(of: file), to: Self.path(state))
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitPlanning
 import SystemPackage
 
 // Starts that began or ended while the ledger could not be written.
@@ -91,7 +92,11 @@ extension PipelineLedger {
   func addEnding(_ ending: Ending) throws {
     let others = try Self.endings(folder).filter { !$0.isOfSameStart(as: ending) }
     try DurableFile.write(
-      Array(JSONLine.text(of: others + [ending]).utf8), to: Self.endingsFile(folder))
+      SealedJSON.bytes(of: Endings(endings: others + [ending])), to: Self.endingsFile(folder))
+  }
+
+  private struct Endings: Codable {
+    var endings: [Ending]
   }
 
   /// 256 MiB: some hundred bytes for each store.
@@ -99,7 +104,12 @@ extension PipelineLedger {
 
   static func endings(_ folder: FilePath) throws -> [Ending] {
     try RegularFile.bytesIfPresent(of: endingsFile(folder), limit: endingsLimit, isPrivate: true)
-      .flatMap { try? JSONDecoder().decode([Ending].self, from: Data($0)) } ?? []
+      .flatMap { bytes in
+        // Earlier versions wrote the list alone.
+        bytes.first == UInt8(ascii: "[")
+          ? try? JSONDecoder().decode([Ending].self, from: Data(bytes))
+          : (try? SealedJSON.value(Endings.self, of: bytes))?.endings
+      } ?? []
   }
 }
 

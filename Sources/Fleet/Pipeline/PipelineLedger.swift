@@ -161,11 +161,11 @@ final class PipelineLedger: Sendable {
 
   private static func runName(_ folder: FilePath) throws -> RunName? {
     try RegularFile.bytesIfPresent(of: runFile(folder), limit: 65_536, isPrivate: true)
-      .flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }
+      .flatMap { try? SealedJSON.value(ofSealedOrPlain: $0) }
   }
 
   private static func write(_ name: RunName, in folder: FilePath) throws {
-    try DurableFile.write(Array(JSONLine.text(of: name).utf8), to: runFile(folder))
+    try DurableFile.write(SealedJSON.bytes(of: name), to: runFile(folder))
   }
 
   /// The name of the run that the next start resumes; nil where it begins another.
