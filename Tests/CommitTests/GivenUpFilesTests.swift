@@ -180,13 +180,18 @@ private final class Openers: Sendable {
   private func given(_ way: SwapFixture.Way) throws -> (SwapFixture, FilePath) {
     let fixture = try SwapFixture(way)
     let assembled = try fixture.assemble()
+    // A step is heard of once it is done: the removal, too.
+    let kept = fixture.scratch.path.appending("kept")
+    try DurableFile.link(assembled, to: kept)
     let old = KnownFile(fixture.source)
     let state = Mutex((exchanges: 0, isKilled: false))
     #expect(throws: SimulatedCrash.self) {
       try DurableSteps.observing(with: { step, path in
         let isFirst = try state.withLock {
           if step == .exchanged { $0.exchanges += 1 }
-          if $0.exchanges == 2, path.lastComponent?.string == "journal.json" { $0.isKilled = true }
+          if $0.exchanges == 2, step == .renamed, path.lastComponent?.string == "journal.json" {
+            $0.isKilled = true
+          }
           if $0.isKilled { throw SimulatedCrash() }
           return step == .exchanged && $0.exchanges == 1
         }
@@ -194,7 +199,9 @@ private final class Openers: Sendable {
       }) { _ = try fixture.swap.commit(assembled) }
     }
     let journal = try #require(try CommitJournal.read(in: fixture.run))
-    try #require(try journal.isGivenUp == true && FileMark(assembled) == journal.assembledMark)
+    try #require(journal.isGivenUp == true)
+    try DurableFile.rename(kept, to: assembled)
+    try #require(try FileMark(assembled) == journal.assembledMark)
     return (fixture, assembled)
   }
 
