@@ -66,7 +66,8 @@ struct ModelRecord: Encodable {
     var renamingIdentifier: String?
     /// A text that goes into the version hash; nil where the model sets none.
     var versionHashModifier: String?
-    /// The default value: a number, or a text; of bytes, their Base64; nil for none.
+    /// The default value: a number, or a text; of bytes, their Base64; nil for none, and for an object,
+    /// which only the application can store.
     var `default`: DefaultValue?
 
     init(_ property: PropertyDescription) {

@@ -169,7 +169,10 @@ extension Mender {
       (hierarchy[name]?.uniquenessConstraints ?? []).contains { $0.contains(attribute.name) }
     }
     let sql = placeholder(attribute, isUnique: isUnique)
-    return (sql, "a placeholder, since it is required and has no default value")
+    let reason =
+      attribute.hasUnstorableDefault
+      ? "only the application can store its default value" : "has no default value"
+    return (sql, "a placeholder, since it is required and \(reason)")
   }
 
   /// As SQL. A value that somebody else has already is not taken: the next attempt has another.

@@ -36,6 +36,12 @@ import Testing
     let ledger = folder.path("ledger.sqlite")
     try FileManager.default.removeItem(atPath: ledger)
     if how == "emptied" { try Data().write(to: URL(fileURLWithPath: ledger)) }
+    if how == "removed" {
+      let doctor = try Godwit.run(["doctor", folder.url.path])
+      #expect(doctor.status == 78, "\(doctor.output)")
+      #expect(
+        doctor.output.contains("There is no ledger at \(ledger) any more"), "\(doctor.output)")
+    }
     if how.hasSuffix("since") {
       let run = try Godwit.run(folder)
       #expect(run.messages.contains("There is no ledger at \(ledger) any more"), "\(run.messages)")

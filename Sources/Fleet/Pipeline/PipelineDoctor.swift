@@ -163,6 +163,11 @@ package struct PipelineDoctor: Sendable {
             message: "it cannot be written (errno \(errno))")
         }
       }
+      if let loss = try PipelineHistory.lossText(places) {
+        return Doctor.Finding(
+          name: "ledger", value: loss, isGood: false,
+          advice: "Where there is a newer copy of the ledger, put it there before the next run.")
+      }
       return Doctor.Finding(
         name: "ledger", value: found == nil ? "none yet" : "\(places.ledger)", isGood: true)
     } catch let error as LedgerError where error.isDamage {

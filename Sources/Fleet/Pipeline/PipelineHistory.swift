@@ -104,7 +104,7 @@ package enum PipelineHistory {
   }
 
   /// What to say of a ledger that is gone, or older than a run that it was told of; nil of any other.
-  private static func lossText(_ places: PipelinePlaces) throws -> String? {
+  static func lossText(_ places: PipelinePlaces) throws -> String? {
     guard try PipelineLedger.knowsRun(places.state),
       try !PipelineLedger.isAheadOfHistory(places.state)
     else { return nil }
