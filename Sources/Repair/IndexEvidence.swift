@@ -43,8 +43,10 @@ struct IndexEvidence {
     pairColumns: (String, String)? = nil
   ) throws {
     var readings: [IndexReading] = []
-    // One over some of the rows, or over expressions, proves nothing of the others.
-    for index in schema.indexes(of: table.name) where !schema.isPartial(index) {
+    // One over some of the rows, or over expressions, proves nothing of the others; one in an order that only the
+    // application knows nothing at all.
+    for index in schema.indexes(of: table.name)
+    where !schema.isPartial(index) && !schema.needsApplication(index) {
       nextTree += 1
       let columns = schema.columns(ofIndex: index.name) ?? []
       let reading = try IndexReading(

@@ -218,10 +218,15 @@ extension Mender {
   /// Leaves each value of a constraint to the row with the lowest key among those of which nothing is doubtful,
   /// or else among all. What mends one constraint may break another
   /// that has the same attribute.
-  func mendUniqueness() throws {
+  ///
+  /// - Returns: Whether rows were changed.
+  func mendUniqueness() throws -> Bool {
     for pass in 0..<Self.mostPasses {
-      guard try mendUniqueness(usesPlaceholders: pass < Self.mostPasses - 1) else { return }
+      guard try mendUniqueness(usesPlaceholders: pass < Self.mostPasses - 1) else {
+        return pass > 0
+      }
     }
+    return true
   }
 
   /// - Returns: Whether rows were changed.
@@ -248,25 +253,17 @@ extension Mender {
         var keys = try keys(repeated)
         guard !keys.isEmpty else { continue }
         isChanged = true
-        let optional = names.lastIndex { name in
-          hierarchy.property(name, of: entity)?.property.traits.isOptional ?? false
-        }
-        if let optional {
-          try connection.execute(
-            "UPDATE \(quoted(table.name)) SET \(quoted(columns[optional])) = NULL "
-              + "WHERE Z_PK IN (\(repeated))")
-          lost.append(
-            .init(
-              .value, entity: entity.rawValue, property: names[optional], keys: keys,
-              "breaks a uniqueness constraint; it is absent in all but one object"))
+        let properties = names.map { hierarchy.property($0, of: entity)?.property }
+        if let optional = properties.lastIndex(where: { $0?.traits.isOptional == true }) {
+          try clear(names[optional], of: entity, repeated, keys, in: table.name)
         } else {
           var unplaced: String?
-          if usesPlaceholders, let name = names.last, let column = columns.last,
-            let attribute = hierarchy.property(name, of: entity)?.property.attribute
+          if usesPlaceholders, let last = properties.lastIndex(where: { $0?.attribute != nil }),
+            let attribute = properties[last]?.attribute
           {
-            let before = keys
+            let (name, before) = (names[last], keys)
             unplaced = Self.unplaced
-            keys = try place(repeated, attribute, column, unique: listed, in: table.name)
+            keys = try place(repeated, attribute, columns[last], unique: listed, in: table.name)
             let placed = before.subtracting(keys)
             if !placed.isEmpty {
               lost.append(
@@ -276,6 +273,11 @@ extension Mender {
                     + "since it is required"))
             }
             if keys.isEmpty { continue }
+          }
+          // As where its object is lost.
+          if let reference = properties.lastIndex(where: { $0?.relationship != nil }) {
+            try clear(names[reference], of: entity, unplaced ?? repeated, keys, in: table.name)
+            continue
           }
           try connection.execute(
             "DELETE FROM \(quoted(table.name)) WHERE Z_PK IN (\(unplaced ?? repeated))")
@@ -288,6 +290,25 @@ extension Mender {
       }
     }
     return isChanged
+  }
+
+  /// Takes away what breaks a constraint.
+  ///
+  /// - Parameter rows: A query for `keys`.
+  private func clear(
+    _ name: String, of entity: EntityName, _ rows: String, _ keys: KeyRanges, in table: String
+  ) throws {
+    guard let column = binding.column(of: name, in: entity) else { return }
+    let columns = [column, binding.orderColumn(of: name, in: entity)].compactMap { $0 }
+    try connection.execute(
+      "UPDATE \(quoted(table)) SET \(columns.map { "\(quoted($0)) = NULL" }.joined(separator: ", ")) "
+        + "WHERE Z_PK IN (\(rows))")
+    let isReference = hierarchy.property(name, of: entity)?.property.relationship != nil
+    if isReference { noteCleared(keys, table, column) }
+    lost.append(
+      .init(
+        isReference ? .reference : .value, entity: entity.rawValue, property: name, keys: keys,
+        "breaks a uniqueness constraint; it is absent in all but one object"))
   }
 
   /// Gives rows placeholders that no other row has, where there is room for them.

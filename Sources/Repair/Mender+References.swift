@@ -4,7 +4,9 @@ import GodwitSQLite
 
 extension Mender {
   /// References to what is not there, and the columns that go with a reference.
-  func mendReferences() throws {
+  ///
+  /// - Parameter isAgain: What was taken away since is not given back.
+  func mendReferences(isAgain: Bool = false) throws {
     for rule in rules where [.type, .dangling, .targetEntity].contains(rule.kind) {
       guard let entity = rule.entity, let property = rule.property,
         let relationship = hierarchy.property(property, of: entity)?.property.relationship
@@ -15,7 +17,7 @@ extension Mender {
         try clear(rule, relationship, of: entity)
       }
     }
-    try restoreFromInverses()
+    if !isAgain { try restoreFromInverses() }
     try mendInverses()
     for rule in rules where rule.kind == .entityColumn {
       guard let entity = rule.entity, let property = rule.property,
@@ -45,6 +47,10 @@ extension Mender {
 
   private static func place(_ table: String, _ column: String) -> String { table + "." + column }
 
+  func noteCleared(_ keys: KeyRanges, _ table: String, _ column: String) {
+    clearedReferences[Self.place(table, column), default: KeyRanges()].formUnion(keys)
+  }
+
   private func clear(
     _ rule: RowRule, _ relationship: RelationshipDescription, of entity: EntityName
   ) throws {
@@ -65,7 +71,7 @@ extension Mender {
     try connection.execute(
       "UPDATE \(quoted(table.name)) SET \(columns.joined(separator: ", ")) "
         + "WHERE Z_PK IN (\(selection(rule)))")
-    clearedReferences[Self.place(table.name, column), default: KeyRanges()].formUnion(keys)
+    noteCleared(keys, table.name, column)
     lost.append(
       .init(
         .reference, entity: entity.rawValue, property: relationship.name, keys: keys,

@@ -36,8 +36,9 @@ final class Mender {
     try mendEntities()
     try mendVersions()
     try mendAttributes()
-    try mendUniqueness()
+    // A pair whose sides agree has its partner; what that leaves to uniqueness may end other pairs.
     try mendReferences()
+    if try mendUniqueness() { try mendReferences(isAgain: true) }
     try mendPairs()
     try mendOrder()
     try mendCounts()

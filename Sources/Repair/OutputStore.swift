@@ -136,15 +136,21 @@ struct OutputStore {
     from salvage: FilePath, _ doubted: DoubtedRows
   ) throws -> CarriedTable? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
-    func make(in connection: Connection) throws {
-      try connection.define(.table, sql)
-      for sql in indexes.compactMap(\.sql) { try connection.define(.index, sql) }
-    }
+    var (usable, refused): ([String], [String]) = ([], [])
     let isCounted: Bool
     let hasRowIDs: Bool
     do {
       let trial = try Connection(path: ":memory:", mode: .create)
-      try make(in: trial)
+      try trial.define(.table, sql)
+      for index in indexes {
+        guard let sql = index.sql else { continue }
+        do {
+          try trial.define(.index, sql)
+          usable.append(sql)
+        } catch let error as SQLiteError where !error.isOutOfMemory {
+          refused.append(index.name)
+        }
+      }
       // What it defines may have another name. Here alone SQLite is asked: the output may have thousands of tables.
       guard let shape = try trial.shape(of: table.name) else { return nil }
       hasRowIDs = !shape.isWithoutRowID
@@ -156,7 +162,8 @@ struct OutputStore {
       return nil
     }
     // Rows of other tables may refer to row ids.
-    try make(in: connection)
+    try connection.define(.table, sql)
+    for sql in usable { try connection.define(.index, sql) }
     let rowIDName = ["rowid", "_rowid_", "oid"].first { name in
       hasRowIDs && !columns.contains { $0.name.columnKey == name.columnKey }
     }
@@ -187,7 +194,8 @@ struct OutputStore {
     let all =
       try connection.rows("SELECT count(*) FROM salvage.\(quoted(table.name))").first?.first?
       .integer ?? rows
-    var carried = CarriedTable(rows: rows, refused: all - rows, isCounted: isCounted)
+    var carried = CarriedTable(
+      rows: rows, refused: all - rows, refusedIndexes: refused, isCounted: isCounted)
     if let rowIDName, carried.refused > 0 {
       carried.refusedKeys = try KeyRanges(
         connection.rows(
@@ -205,6 +213,8 @@ struct OutputStore {
     var refused: Int64
     /// Their row ids, where these have a name.
     var refusedKeys = KeyRanges()
+    /// Those that only the application can make, by a collation or a function of its own.
+    var refusedIndexes: [String]
     /// Whether it counts its rows: `AUTOINCREMENT`.
     var isCounted: Bool
   }

@@ -23,6 +23,7 @@ extension RepairAccount {
         continue
       }
       report.keptForeignRows += found.rows
+      left += found.refusedIndexes
       if found.isCounted { try carryCounter(of: entry.name, into: store) }
       // Other keys than row ids say nothing of where a row was.
       let refused = table.namesRowsByRowID ? found.refusedKeys : KeyRanges()
@@ -44,7 +45,9 @@ extension RepairAccount {
       report.lost.append(
         .init(
           .table, count: rows, names: [name],
-          "a table whose columns cannot be understood, with its rows"))
+          salvage.schema.isShadow(name)
+            ? "a table of a virtual table, with its rows"
+            : "a table whose columns cannot be understood, with its rows"))
     }
     left += salvage.schema.entries.filter { entry in
       switch entry.kind {
@@ -55,6 +58,7 @@ extension RepairAccount {
       case .index:
         entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
           && !SchemaObject.isApplicationTable(entry.name)
+          && !salvage.foreignTables.contains { $0.name.isSameName(as: entry.table) }
       }
     }.map(\.name)
     if !left.isEmpty {

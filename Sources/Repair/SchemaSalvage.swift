@@ -40,6 +40,10 @@ struct SchemaSalvage {
   private(set) var cutRoots: Set<NameKey> = []
   /// Tables that it does not name, and that were found by their rows.
   private(set) var unlisted: Set<NameKey> = []
+  /// Indexes that only the application can read, by a collation or a function of its own.
+  private var foreignIndexes: Set<NameKey> = []
+  /// Tables of virtual tables: only the module of that can read them.
+  private var shadows: Set<NameKey> = []
   /// Tables and indexes without a row, so that SQLite tells their columns.
   private let model: Connection
   private let indexFacts: IndexFacts
@@ -93,11 +97,24 @@ struct SchemaSalvage {
       // What does not parse is told by its lack of columns.
       switch entry.kind {
       case .table: entry.sql.map { try? model.define(.table, $0) }
-      case .index: entry.sql.map { try? model.define(.index, $0) }
+      case .index: if !canMake(entry) { foreignIndexes.insert(NameKey(entry.name)) }
       case .view, .trigger: break
       }
     }
+    shadows = Set(entries.flatMap { VirtualTable.shadows(of: $0) })
     findRoots(in: file)
+  }
+
+  /// False for an index that SQLite understands, and cannot make by itself.
+  private func canMake(_ index: Entry) -> Bool {
+    do {
+      if let sql = index.sql { try model.define(.index, sql) }
+    } catch let error as SQLiteError {
+      return !["no such collation sequence", "no such function"].contains {
+        error.message.hasPrefix($0)
+      }
+    } catch {}
+    return true
   }
 
   /// The number of a root page is all that leads to a tree, and what lies beside another page would be lost with it.
@@ -225,7 +242,7 @@ extension SchemaSalvage {
   /// other where they are stored, and are in no record else. Where there are no row ids, the primary key
   /// comes first.
   func storedColumns(of table: String) -> [Column]? {
-    guard var facts = facts(of: table) else { return nil }
+    guard !isShadow(table), var facts = facts(of: table) else { return nil }
     facts.rows.removeAll { $0[6].integer == Self.virtual }
     if facts.isWithoutRowID {
       let keys = facts.rows.filter { $0[5].integer ?? 0 > 0 }
@@ -296,6 +313,10 @@ extension SchemaSalvage {
   func isPartial(_ index: Entry) -> Bool {
     indexFacts.fact(of: index.name).map { $0.isPartial || $0.columns == nil } ?? false
   }
+
+  func needsApplication(_ index: Entry) -> Bool { foreignIndexes.contains(NameKey(index.name)) }
+
+  func isShadow(_ table: String) -> Bool { shadows.contains(NameKey(table)) }
 
   /// The columns of an index, the row id's left out; nil for what is no index over columns.
   func columns(ofIndex index: String) -> [String]? { indexFacts.fact(of: index)?.columns }
