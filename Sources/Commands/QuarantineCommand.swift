@@ -30,8 +30,12 @@ struct QuarantineListCommand: ParsableCommand {
   var all = false
 
   func run() throws {
-    let places = try arguments.read().places
-    let stores = try arguments.ledger(places).quarantine(all: all)
+    let (pipeline, places) = try arguments.read()
+    let stores = try arguments.ledger(places).quarantine(all: all).map { store in
+      var store = store
+      if !store.isQuarantined(after: pipeline.quarantineAfter) { store.since = nil }
+      return store
+    }.filter { all || $0.since != nil }
     var table = TextTable()
     table.add(["since", "attempts", "reason", "store"])
     for store in stores {

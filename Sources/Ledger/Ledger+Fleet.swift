@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitSQLite
 
 // The stores of a pipeline, each as the last start that came to it left it. A run over some of the stores
@@ -49,7 +50,7 @@ extension Ledger {
       """, [.text(pipeline)]
     ) { row in
       let path = row.value(1).text ?? ""
-      if !known.contains(row.int64(0)), !folders.contains(where: path.hasPrefix) {
+      if !known.contains(row.int64(0)), !folders.contains(where: { path.begins(with: $0) }) {
         gone.append(row.int64(0))
       }
     }

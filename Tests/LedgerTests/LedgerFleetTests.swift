@@ -187,6 +187,23 @@ import Testing
     #expect(try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 1, pending: 2))
   }
 
+  /// To Swift, a slash and the mark behind it are one Character.
+  @Test func `keeps also stores whose folder's name begins with a combining mark`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    var run = LedgerSample.run
+    for (name, unseen) in [("1", []), ("2", ["/r"]), ("3", ["/r"])] as [(String, [String])] {
+      run.name = name
+      try ledger.writing {
+        try ledger.begin(run)
+        try ledger.beginFleet(
+          of: Self.file, run: name, found: unseen.isEmpty ? ["/r/\u{301}x/a"] : [], taken: [],
+          unseen: unseen)
+      }
+      #expect(try ledger.knownStores(of: Self.file, below: "/r") == 1, "run \(name)")
+    }
+  }
+
   @Test func `keeps what is known below folders that cannot be seen`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()

@@ -110,6 +110,32 @@ import Testing
     #expect(rollback.status == 0 && rollback.summary["found"] as? Int == 0, "\(rollback.messages)")
   }
 
+  @Test func `that somebody removed are listed until a pruning forgets them`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    for name in backups(folder) {
+      try FileManager.default.removeItem(atPath: folder.path("stores/" + name))
+    }
+    let dry = try Godwit.run(["backups", "prune", folder.url.path, "--keep", "0s", "--dry-run"])
+    #expect(dry.output.contains("would no longer be listed"), "\(dry.output)")
+    #expect(try folder.godwit(["backups", "list"]).lines.count { $0["path"] != nil } == 1)
+    let pruned = try Godwit.run(["backups", "prune", folder.url.path, "--keep", "0s"])
+    #expect(pruned.output.contains("is no longer listed"), "\(pruned.output)")
+  }
+
+  @Test func `that were put back are no loss once they are pruned`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    let rollback = ["rollback", folder.url.path, "--store", folder.path("stores/a.sqlite")]
+    #expect(try Godwit.run(rollback).status == 0)
+    let before = try Godwit.run(rollback)
+    _ = try prune(folder)
+    #expect(backups(folder).isEmpty)
+    let after = try Godwit.run(rollback)
+    #expect(after.status == before.status && after.messages == before.messages, "\(after.messages)")
+    #expect(after.messages.contains("restored already"), "\(after.messages)")
+  }
+
   @Test func `go with their WAL and external data`() throws {
     let folder = try PipelineFolder("recipes-2.0")
     var fleet = RecipesFleet(stores: 3, rows: 400, seed: 17)

@@ -85,6 +85,10 @@ import Testing
         let plan = try folder.godwit(["plan"], ["--samples", "0", "--verbose"])
         let isLeftOut = plan.results[bad]?["verdict"] as? String == "quarantined"
         #expect(isLeftOut == (verdict == "quarantined"), "after \(limit)")
+        for command in [["quarantine", "list"], ["status"]] {
+          let count = try folder.godwit(command).summary["quarantined"] as? Int
+          #expect(count == (isLeftOut ? 1 : 0), "\(command), after \(limit)")
+        }
         #expect(
           try Godwit.run(folder).results[bad]?["verdict"] as? String == verdict, "after \(limit)")
       }

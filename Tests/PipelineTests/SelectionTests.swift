@@ -13,6 +13,19 @@ import Testing
     #expect(try Godwit.run(folder).counts == "3 found, 1 migrated, 2 same-model")
   }
 
+  @Test func `takes a whole path as the root is written, be that a link or not`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    try FileManager.default.moveItem(
+      atPath: folder.path("stores"), toPath: folder.path("elsewhere"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("stores"), withDestinationPath: folder.path("elsewhere"))
+    for (pattern, count) in [("a.sqlite", 1), ("*.sqlite", 2), ("c.sqlite", 0)] {
+      let run = try Godwit.run(
+        ["run", folder.url.path, "--json", "--only", folder.path("stores/\(pattern)")])
+      #expect(run.results.count == count, "\(pattern): \(run.messages)")
+    }
+  }
+
   @Test(arguments: ["", "../a", "a//b"])
   func `calls a pattern that could mean no store a wrong use, and does nothing`(pattern: String)
     throws

@@ -62,7 +62,9 @@ extension BackupPruning {
           + "needs it.")
     }
     return isMissing
-      ? .forget(message: "\(files.store) was not found, and is no longer listed.") : .remove
+      ? .forget(
+        message: "\(files.store) was not found, and "
+          + (isDry ? "would no longer be listed." : "is no longer listed.")) : .remove
   }
 
   /// In what a backup is not what the run has left; nil where it is that, or all of it is gone.

@@ -68,7 +68,9 @@ package struct PipelineStatus: Codable, Sendable {
     else { return }
     let totals = try ledger.backupTotals()
     (backups, backupBytes) = (totals.count, totals.bytes)
-    quarantined = try ledger.quarantine().count
+    quarantined = try ledger.quarantine().count {
+      $0.isQuarantined(after: pipeline.quarantineAfter)
+    }
     if try !places.isInUse { underWay = try Rollback.underWay(in: places.state) }
     guard let last = try ledger.lastRun() else { return }
     (run, message) = (RunReport.Run(last), nil)

@@ -119,7 +119,12 @@ extension Rollback {
     of store: String, by runs: Set<String>, _ ledger: Ledger
   ) throws -> Undoing? {
     let known = try ledger.backups(of: store).filter { $0.kind == .source }
-    let backups = known.filter { runs.contains($0.run) }
+    let backups = try known.filter { runs.contains($0.run) }.map { backup in
+      var backup = backup
+      // It was put back before it was removed.
+      if backup.isGone, try ledger.isUndone(backup.run, of: store) { backup.state = .restored }
+      return backup
+    }
     guard let newest = backups.first(where: { $0.state != .restored }) ?? backups.first else {
       return nil
     }

@@ -219,7 +219,7 @@ final class RunHistory: Sendable {
   static func quarantined(
     _ stores: [LedgerQuarantine], limit: Int
   ) -> [FilePath: LedgerQuarantine] {
-    let still = stores.filter { limit > 0 && $0.attempts >= limit }
+    let still = stores.filter { $0.isQuarantined(after: limit) }
     return Dictionary(still.map { (FilePath($0.store), $0) }, uniquingKeysWith: { $1 })
   }
 
@@ -337,5 +337,14 @@ final class RunHistory: Sendable {
   /// Lets the body use the ledger, for what comes after the stores; nil where there is none.
   func using<Result>(_ body: (Ledger) throws -> Result) rethrows -> Result? {
     try ledger.using(body)
+  }
+}
+
+extension LedgerQuarantine {
+  /// Whether a store that was quarantined is so by what the pipeline says now.
+  ///
+  /// - Parameter limit: ``Pipeline/quarantineAfter``.
+  package func isQuarantined(after limit: Int) -> Bool {
+    limit > 0 && since != nil && attempts >= limit
   }
 }

@@ -31,7 +31,7 @@ package struct StoreSelection: Sendable {
   /// - Throws: ``SelectionError``.
   package init(patterns: [String], paths: [String]?) throws {
     let found = try patterns.map { text in
-      let whole = text.after("/")
+      let whole = text.after("/").map(Self.resolvingFolders(ofPattern:))
       guard let pattern = PathPattern(whole ?? text) else {
         throw SelectionError.badPattern(text)
       }
@@ -39,6 +39,16 @@ package struct StoreSelection: Sendable {
     }
     self.init(
       patterns: found.isEmpty ? nil : found, paths: paths.map { Set($0.map(Self.whole)) })
+  }
+
+  /// Of a whole path, without its first `/`: what comes before a wildcard has no link among its folders.
+  private static func resolvingFolders(ofPattern text: String) -> String {
+    let names = text.parts(between: "/")
+    let count = names.dropLast().prefix { name in !name.utf8.contains { "*?".utf8.contains($0) } }
+      .count
+    let folder = FilePath("/" + names[..<count].joined(separator: "/")).resolved
+    guard count > 0, let start = folder?.string.after("/"), !start.isEmpty else { return text }
+    return ([start] + names[count...]).joined(separator: "/")
   }
 
   private static func whole(_ path: String) -> FilePath {
