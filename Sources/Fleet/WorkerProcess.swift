@@ -17,13 +17,23 @@ final class WorkerProcess: Sendable {
     case ended(String)
   }
 
-  let events: AsyncStream<Event>
+  /// For one reader.
+  var events: AsyncMapSequence<AsyncStream<Event>, Event> {
+    stream.map { event in
+      self.state.withLock { $0.unread -= 1 }
+      return event
+    }
+  }
+
+  private let stream: AsyncStream<Event>
 
   private struct State {
     /// The child's standard input; nil when it was closed.
     var input: FileDescriptor?
     /// How long it may be silent, in seconds; nil while it has nothing to do.
     var silenceLimit: Double?
+    /// What it has said and nobody has read yet: it is we who are slow then, on a machine that is busy.
+    var unread = 0
     /// How long it may still live, in seconds; nil for as long as it likes.
     var lifetime: Double?
     var isEnding = false
@@ -79,7 +89,7 @@ final class WorkerProcess: Sendable {
     }
     state = Mutex(State(input: input))
     let (stream, continuation) = AsyncStream.makeStream(of: Event.self)
-    events = stream
+    self.stream = stream
     do {
       try OwnThread.start { self.read(output, continuation) }
     } catch {
@@ -141,6 +151,7 @@ extension WorkerProcess {
     while let piece = nextPiece(output, &silence) {
       buffer += piece
       while let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+        state.withLock { $0.unread += 1 }
         events.yield(.line(Array(buffer[..<end])))
         buffer.removeSubrange(...end)
       }
@@ -161,6 +172,7 @@ extension WorkerProcess {
       defer { state.waiter = nil }
       return state.waiter
     }
+    state.withLock { $0.unread += 1 }
     events.yield(.ended(how))
     events.finish()
     waiter?.resume()
@@ -174,7 +186,9 @@ extension WorkerProcess {
   private func nextPiece(_ output: FileDescriptor, _ silence: inout String?) -> [UInt8]? {
     var (silent, leaving, halted) = (0.0, 0.0, 0.0)
     while true {
-      let (limit, isEnding) = state.withLock { ($0.silenceLimit, $0.isEnding) }
+      let (limit, isEnding) = state.withLock {
+        ($0.unread > 0 ? nil : $0.silenceLimit, $0.isEnding)
+      }
       let wait = min(0.5, min(limit ?? .infinity, stallLimit) / 4)
       var poller = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
       let count = poll(&poller, 1, Int32(wait * 1_000))
