@@ -35,10 +35,13 @@ import Testing
     let moved = text.replacing(/"(started|ended)":([0-9.]+)/) { match in
       "\"\(match.output.1)\":\((Double(match.output.2) ?? 0) + seconds)"
     }
-    try #require(moved != text)
+    // Without their digests, as an earlier version wrote them; the end of the bundle says how many bytes there are.
+    let plain = moved.replacing(/,"digest":"[0-9a-f]{64}"}\n/, with: "}\n")
+    try #require(moved != text && plain != moved)
+    let rest = String(repeating: "\n", count: max(0, text.utf8.count - plain.utf8.count))
     try file.truncate(atOffset: 0)
     try file.seek(toOffset: 0)
-    try file.write(contentsOf: Data(moved.utf8))
+    try file.write(contentsOf: Data((plain + rest).utf8))
     try file.close()
   }
 
