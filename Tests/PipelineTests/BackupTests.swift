@@ -117,10 +117,10 @@ import Testing
       try FileManager.default.removeItem(atPath: folder.path("stores/" + name))
     }
     let dry = try Godwit.run(["backups", "prune", folder.url.path, "--keep", "0s", "--dry-run"])
-    #expect(dry.output.contains("would no longer be listed"), "\(dry.output)")
+    #expect(dry.messages.contains("would no longer be listed"), "\(dry.messages)")
     #expect(try folder.godwit(["backups", "list"]).lines.count { $0["path"] != nil } == 1)
     let pruned = try Godwit.run(["backups", "prune", folder.url.path, "--keep", "0s"])
-    #expect(pruned.output.contains("is no longer listed"), "\(pruned.output)")
+    #expect(pruned.messages.contains("is no longer listed"), "\(pruned.messages)")
   }
 
   @Test func `that were put back are no loss once they are pruned`() throws {
