@@ -159,14 +159,14 @@ struct ControlCommand: ParsableCommand {
   ///   of when it was left.
   private func show(_ progress: RunProgress, leftTo others: ClusterStatus?) {
     if json { return Output.result(json: others.map(progress.leftTo) ?? progress) }
-    guard let run = progress.run, let process = progress.process else {
+    guard let run = progress.run else {
       let held = progress.isPaused ? ", paused" : ""
       return Output.result("\(progress.pipeline): the run is starting\(held)")
     }
     let wave = progress.wave.map { ", wave \($0) of \(progress.waves ?? $0)" } ?? ""
     let held = progress.held.map { $0 == "load" ? ", held by the load" : ", \($0)" } ?? ""
-    Output.result(
-      "\(progress.pipeline): run \(run), process \(process)\(wave)\(held)")
+    let process = progress.process.map { ", process \($0)" } ?? ""
+    Output.result("\(progress.pipeline): run \(run)\(process)\(wave)\(held)")
     Output.result(
       "  \(grouped(Int64(progress.done + progress.notDone))) of "
         + "\(grouped(Int64(progress.found))) stores, \(grouped(Int64(progress.notDone))) not migrated"

@@ -45,7 +45,7 @@ struct FixtureCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A second MODEL whose validation rules the values keep, too: a migration's destination.",
+      "A second MODEL whose validation rules values and relationships keep, too: a migration's destination.",
       valueName: "model"), completion: .file())
   var validFor: String?
 

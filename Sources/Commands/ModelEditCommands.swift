@@ -53,9 +53,9 @@ extension ModelCommand {
 
     func run() throws {
       let bundle = try ModelBundle(path: models)
-      try bundle.setCurrent(name)
+      let version = try bundle.setCurrent(name)
       if json {
-        Output.result(json: BundleLine(version: name, path: bundle.path.string, isCurrent: true))
+        Output.result(json: BundleLine(version: version, path: bundle.path.string, isCurrent: true))
       }
     }
   }

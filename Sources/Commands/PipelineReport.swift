@@ -248,7 +248,7 @@ final class PipelineReport: Sendable {
     let (restarted, resubmitted) = (summary.restarted ?? 0, summary.resubmitted ?? 0)
     if restarted + resubmitted > 0 {
       Output.say(
-        "\(name): \(grouped(Int64(restarted))) tasks started again by the scheduler, "
+        "\(name): \(grouped(Int64(restarted))) \(restarted == 1 ? "task" : "tasks") begun again, "
           + "\(grouped(Int64(resubmitted))) submitted again.")
     }
     if let message = summary.message { Output.say("\(name): \(message)") }

@@ -9,8 +9,8 @@ struct PlanCommand: AsyncParsableCommand {
     discussion: """
       Takes the options of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move. Of a
-      chain's later steps it says only what they ask of rows. That a store is in use is a note: it may
-      be free when the migration is run.
+      chain's later steps it says only what they ask of rows. That a store is in use, or too little
+      room on its volume, is a note: that may have passed when the migration is run.
 
       STORE may be a pipeline. Then its stores are counted by version, those that would not be \
       migrated by reason, and what would be lost by entity and property; a few stores are migrated \

@@ -92,7 +92,9 @@ struct StatusCommand: ParsableCommand {
   static func line(_ cluster: ClusterStatus) -> String {
     let (done, all) = (grouped(Int64(cluster.finished)), grouped(Int64(cluster.bundles)))
     return "  \(done) of \(all) bundles finished, \(grouped(Int64(cluster.begun))) begun; "
-      + "\(grouped(Int64(cluster.results))) stores have results there"
+      + (cluster.results == 1
+        ? "1 store has a result there"
+        : "\(grouped(Int64(cluster.results))) stores have results there")
   }
 
   /// Stores that failed for one reason: how many, which, and what to do.

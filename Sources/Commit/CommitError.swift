@@ -31,6 +31,12 @@ package enum CommitError: Error, Equatable {
   case destinationExists(path: FilePath)
   /// A uniqueness constraint that the rows do not keep. Core Data's 134111.
   case uniqueness(entity: String?, index: String, rows: RowTally)
+  /// A value that an object was given in place of an invalid one, or that derives from such a change, is another
+  /// object's, too.
+  ///
+  /// - Parameter constraint: The properties that must differ together.
+  case givenValue(
+    entity: String, property: String, constraint: String, rows: RowTally, isDefault: Bool)
   /// A stage left no usable checkpoint for a unit.
   case missingCheckpoint(stage: String, unit: Int)
   /// The copy and the link stage of a unit do not speak of the same rows.
@@ -68,7 +74,7 @@ extension CommitError {
   /// Core Data's error code, where it has one for this.
   package var code: Int? {
     switch self {
-    case .uniqueness: 134111  // NSMigrationConstraintViolationError
+    case .uniqueness, .givenValue: 134111  // NSMigrationConstraintViolationError
     default: nil
     }
   }
@@ -120,6 +126,13 @@ extension CommitError: CustomStringConvertible {
       Self.duplicates(of: entity, in: index, rows)
         + " Make the values of the source unique, or drop the constraint from the destination model. "
         + "`--invalid set-aside` leaves such objects alone: nothing tells which of them should stay."
+    case .givenValue(let entity, let property, let constraint, let rows, let isDefault):
+      "\(entity).\(property) is in the uniqueness constraint \(constraint), and "
+        + (isDefault ? "with default values in place of invalid ones" : "without what is set aside")
+        + " it has a value that is another object's, too (Z_PK \(listed(rows)); Core Data error 134111). "
+        + (isDefault
+          ? "`--invalid set-aside` leaves invalid objects out instead of giving them default values."
+          : "Correct the invalid objects in the source, or drop the constraint from the destination model.")
     case .missingCheckpoint(let stage, let unit):
       "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."
     case .unequalStages(let table, let unit, let row):

@@ -1,5 +1,6 @@
 import GodwitDurableFiles
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
@@ -65,7 +66,7 @@ extension SchemaWriter {
   mutating func finish() throws {
     for index in waiting {
       do {
-        try file.execute(index.sql)
+        try make(index)
       } catch let error as SQLiteError where error.isConstraintUnique {
         throw CommitError.uniqueness(
           entity: plan.entity(ofUniqueIndex: index.name), index: index.name,
@@ -74,6 +75,20 @@ extension SchemaWriter {
     }
     if !waiting.isEmpty { try restoreOrder() }
     for sql in plan.triggers { try file.define(.trigger, sql) }
+  }
+
+  /// An application's own expressions are computed here.
+  private func make(_ index: Waiting) throws {
+    guard plan.foreignTables.contains(where: { $0.name.isSameName(as: index.table) }) else {
+      return try file.execute(index.sql)
+    }
+    let length = file.boundValues(byFile: plan.readPath)
+    defer { file.setLengthLimit(length) }
+    do {
+      try file.execute(index.sql)
+    } catch let error as SQLiteError where error.isTooLong {
+      throw StoreError.tooLong(valueOf: index.table, in: plan.sourcePath)
+    }
   }
 
   /// The rows that a unique index refuses. Without a journal the index is half there now.

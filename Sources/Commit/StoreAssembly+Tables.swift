@@ -101,20 +101,21 @@ extension StoreAssembly {
     _ table: ForeignTablePlan, in file: Connection, _ schema: inout SchemaWriter,
     _ rows: inout RowCounter
   ) throws {
-    // An application's own constraints and columns are computed here.
+    // An application's own columns are computed here. Whether rows keep its CHECK constraints is its own matter:
+    // they are carried as they are, and where a file may not be written SQLite does not ask.
     let length = file.boundValues(byFile: plan.readPath)
-    defer { file.setLengthLimit(length) }
+    try file.execute("PRAGMA ignore_check_constraints = ON")
+    defer {
+      file.setLengthLimit(length)
+      try? file.execute("PRAGMA ignore_check_constraints = OFF")
+    }
     do {
       try carry(
         table.name, table.columns, from: table.name, expressions: table.expressions,
         rowIDName: table.rowIDName, in: file, &schema, &rows)
       try computeColumns(of: table.name, in: file)
     } catch let error as SQLiteError where error.isTooLong {
-      throw StoreError.damaged(
-        FilePath(plan.sourcePath),
-        reason:
-          "an expression of the table \(table.name) computes a value that is longer than the store, "
-          + "and than 1 MiB")
+      throw StoreError.tooLong(valueOf: table.name, in: plan.sourcePath)
     }
     // AUTOINCREMENT: numbers of deleted rows must not be given out again.
     let hasSequences = try file.rows(
@@ -177,5 +178,16 @@ extension StoreAssembly {
     if control.applicationID != 0 {
       try file.execute("PRAGMA main.application_id = \(control.applicationID)")
     }
+  }
+}
+
+extension StoreError {
+  /// Of an expression of an application's table.
+  static func tooLong(valueOf table: String, in store: String) -> StoreError {
+    .damaged(
+      FilePath(store),
+      reason:
+        "an expression of the table \(table) computes a value that is longer than the store, and than 1 MiB"
+    )
   }
 }

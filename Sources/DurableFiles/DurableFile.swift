@@ -158,8 +158,10 @@ extension DurableFile {
     }
     for folder in missing.reversed() {
       do {
-        try withName(folder) { parent, name in
-          try calling("mkdir", folder) { mkdirat(parent, name, permissions.rawValue) }
+        try TemporaryFolders.making(folder) {
+          try withName(folder) { parent, name in
+            try calling("mkdir", folder) { mkdirat(parent, name, permissions.rawValue) }
+          }
         }
       } catch let error as DurabilityError where error.errno == .fileExists {
         guard try isFolder(folder) else {

@@ -4,35 +4,60 @@ package import SystemPackage
 
 /// The folders that this process fills and removes again, for a process that is stopped before that.
 package enum TemporaryFolders {
-  private static let known = Mutex<Set<String>>([])
+  private struct Folders {
+    var paths: Set<String> = []
+    var areRemoved = false
+  }
+
+  private static let known = Mutex(Folders())
 
   /// Whoever makes a folder says so, and again when it has removed it.
   package static func add(_ folder: FilePath) {
-    _ = known.withLock { $0.insert(folder.string) }
+    _ = known.withLock { $0.paths.insert(name(folder)) }
   }
 
   /// The same for a folder whose name is known when it is there: a stop waits for that.
   package static func adding(_ make: () throws -> FilePath) rethrows -> FilePath {
     try known.withLock { known in
       let folder = try make()
-      known.insert(folder.string)
+      known.paths.insert(name(folder))
       return folder
     }
   }
 
   package static func forget(_ folder: FilePath) {
-    _ = known.withLock { $0.remove(folder.string) }
+    _ = known.withLock { $0.paths.remove(name(folder)) }
   }
 
-  /// Removes them all, while others may be at work in them: no other is made from here on, and one that
-  /// comes back within a moment is removed again. What cannot be removed stays: the process ends.
+  /// Makes a folder, unless it is one of these and they have been removed: a thread that was at work in it
+  /// would make it again, with the folders above its own, just before the process ends.
+  ///
+  /// - Throws: `DurabilityError/failed(call:path:_:)` with `ECANCELED` then.
+  static func making(_ folder: FilePath, _ make: () throws -> Void) throws {
+    let name = name(folder)
+    // Elsewhere, and on a volume that hangs, nobody waits for it who ends the process.
+    guard known.withLock({ $0.paths.contains(name) }) else { return try make() }
+    try known.withLock { known in
+      guard !known.areRemoved || !known.paths.contains(name) else {
+        throw DurabilityError.failed(call: "mkdir", path: folder, .canceled)
+      }
+      try make()
+    }
+  }
+
+  /// As ``DurableFile/makeFolder(_:permissions:surviving:)`` has it.
+  private static func name(_ folder: FilePath) -> String { folder.lexicallyNormalized().string }
+
+  /// Removes them all, while others may be at work in them: none is made from here on, and what comes into
+  /// one meanwhile is removed, too. What cannot be removed stays: the process ends.
   package static func removeAll() {
     known.withLock { known in
+      known.areRemoved = true
       var rounds = 0
       while rounds < 100,
-        known.contains(where: { (try? DurableFile.exists(FilePath($0))) != false })
+        known.paths.contains(where: { (try? DurableFile.exists(FilePath($0))) != false })
       {
-        for path in known {
+        for path in known.paths {
           try? DurableFile.removeTree(FilePath(path), surviving: .processCrash)
         }
         usleep(1_000)

@@ -60,7 +60,7 @@ package struct FixtureFile {
     let snapshot = folder.appending(".\(store.lastComponent?.string ?? "")-snapshot")
     try DurableFile.makeFolder(snapshot, surviving: .processCrash)
     let binding = StoreBinding(
-      try SourceStore(path: store, snapshotFolder: snapshot), generator.hierarchy)
+      try SourceStore(path: store, snapshotFolder: snapshot), generator.rules)
     return try generator.unknownRules().map {
       "\($0) has a validation rule that the values may break"
     }

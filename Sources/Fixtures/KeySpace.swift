@@ -35,7 +35,9 @@ struct KeySpace: Sendable {
     var start = 0
     for entity in hierarchy.concrete(of: root) {
       let count = counts[entity] ?? 0
-      guard count <= Self.largestCount - start else { throw FixtureError.tooManyRows(count) }
+      guard count <= Self.largestCount - start else {
+        throw FixtureError.tooManyRows(entity: root.rawValue)
+      }
       shares.append(
         Share(
           entity: entity, number: hierarchy.numbers[entity] ?? 0, start: start, count: count))
@@ -119,6 +121,9 @@ struct KeySpaces: Sendable {
       space: space, start: shares.first?.start ?? 0, count: shares.reduce(0) { $0 + $1.count })
   }
 
+  /// More than a table can have, and little enough to add up for as many entities as a model may have.
+  private static let mostObjects = KeySpace.largestCount + 1
+
   /// The wished numbers of objects, raised where a required one-to-one needs as many partners and
   /// a required to-one at least one.
   private static func counts(
@@ -126,7 +131,8 @@ struct KeySpaces: Sendable {
   ) -> [EntityName: Int] {
     var counts: [EntityName: Int] = [:]
     for entity in hierarchy.order where hierarchy[entity]?.isAbstract == false {
-      counts[entity] = max(0, options.rowsByEntity[entity] ?? options.rows)
+      let wished = options.rowsByEntity[entity] ?? options.rows
+      counts[entity] = min(max(0, wished), mostObjects)
     }
     func total(_ entity: EntityName) -> Int {
       hierarchy.concrete(of: entity).reduce(0) { $0 + (counts[$1] ?? 0) }
@@ -142,7 +148,7 @@ struct KeySpaces: Sendable {
           let oneToOne = inverse.map { !$0.isToMany } ?? false
           let needed = oneToOne ? total(entity) : min(1, total(entity))
           let lack = needed - total(relationship.destinationEntity)
-          if lack > 0 { counts[first, default: 0] += lack }
+          if lack > 0 { counts[first] = min((counts[first] ?? 0) + lack, mostObjects) }
         }
       }
     }

@@ -12,6 +12,8 @@ struct SimplePattern: Sendable, Equatable {
 
   private(set) var pieces: [Piece] = []
   private var bounds: ClosedRange<Int>?
+  /// How often each piece is repeated in the longest match.
+  private var mostRepeats: [Int] = []
 
   /// The most repeats of a piece without upper bound.
   private static let openEnd = 6
@@ -32,6 +34,7 @@ struct SimplePattern: Sendable, Equatable {
       guard !choices.isEmpty, let repeats = Self.repeats(&rest) else { return nil }
       pieces.append(Piece(choices: choices, repeats: repeats, isOpen: isOpen))
     }
+    defer { mostRepeats = longest() }
     guard let bounds else { return }
     for place in pieces.indices where pieces[place].isOpen {
       let low = pieces[place].repeats.lowerBound
@@ -91,10 +94,10 @@ struct SimplePattern: Sendable, Equatable {
 
   /// How many matches ``write(match:into:)`` tells apart; `Int.max` for more than can be counted.
   var matchCount: Int {
-    pieces.indices.reduce(1) { product, place in
-      (0..<repeats(of: place)).reduce(product) { count, _ in
-        let (next, isPast) = count.multipliedReportingOverflow(
-          by: Set(pieces[place].choices).count)
+    zip(pieces, mostRepeats).reduce(1) { product, piece in
+      let choices = Set(piece.0.choices).count
+      return (0..<piece.1).reduce(product) { count, _ in
+        let (next, isPast) = count.multipliedReportingOverflow(by: choices)
         return isPast ? .max : next
       }
     }
@@ -103,9 +106,9 @@ struct SimplePattern: Sendable, Equatable {
   /// Writes a match that no other number below ``matchCount`` has. All have one length.
   func write(match number: Int, into bytes: UnsafeMutableRawPointer) -> Int {
     var (count, rest) = (0, number)
-    for place in pieces.indices {
-      let choices = Set(pieces[place].choices).sorted()
-      for _ in 0..<repeats(of: place) {
+    for (piece, repeats) in zip(pieces, mostRepeats) {
+      let choices = Set(piece.choices).sorted()
+      for _ in 0..<repeats {
         bytes.storeBytes(of: choices[rest % choices.count], toByteOffset: count, as: UInt8.self)
         rest /= choices.count
         count += 1
@@ -114,14 +117,15 @@ struct SimplePattern: Sendable, Equatable {
     return count
   }
 
-  /// The most repeats of a piece that leave the ones that follow room.
-  private func repeats(of place: Int) -> Int {
-    guard let bounds else { return pieces[place].repeats.upperBound }
-    let rest = pieces[(place + 1)...].reduce(0) { $0 + $1.repeats.lowerBound }
-    let before = (0..<place).reduce(0) { $0 + repeats(of: $1) }
-    return max(
-      pieces[place].repeats.lowerBound,
-      min(pieces[place].repeats.upperBound, bounds.upperBound - before - rest))
+  /// The most repeats of each piece that leave the ones that follow room.
+  private func longest() -> [Int] {
+    guard let bounds else { return pieces.map(\.repeats.upperBound) }
+    var room = bounds.upperBound - length.lowerBound
+    return pieces.map { piece in
+      let more = min(piece.repeats.upperBound - piece.repeats.lowerBound, max(0, room))
+      room -= more
+      return piece.repeats.lowerBound + more
+    }
   }
 
   private static let digits = Array(UInt8(ascii: "0")...UInt8(ascii: "9"))

@@ -12,6 +12,8 @@ package struct StoreGenerator {
   package let hierarchy: EntityHierarchy
   package let layout: StoreLayout
   package let options: StoreOptions
+  /// The layout with the rules that values keep: the model's own, and those of ``StoreOptions/validFor``.
+  private let ruled: StoreLayout
 
   package init(_ model: ManagedObjectModel, options: StoreOptions = StoreOptions()) throws {
     try self.init(EntityHierarchy(model), options: options)
@@ -21,6 +23,11 @@ package struct StoreGenerator {
     self.hierarchy = hierarchy
     layout = StoreLayout(hierarchy, frameworkVersion: options.frameworkVersion)
     self.options = options
+    ruled =
+      try options.validFor.map {
+        StoreLayout(
+          try hierarchy.keepingRules(of: $0), frameworkVersion: options.frameworkVersion)
+      } ?? layout
     if let problem = layout.problems.first(where: \.isFatal) { throw problem }
   }
 
@@ -35,8 +42,8 @@ package struct StoreGenerator {
       options: options,
       externalFolder: URL(
         fileURLWithPath: StoreFiles(FilePath(path)).externalDataFolder.string))
-    let spaces = try KeySpaces(hierarchy, options: options)
-    try UniqueProperties(hierarchy).requireEnoughValues(in: spaces, options)
+    let spaces = try KeySpaces(ruled.hierarchy, options: options)
+    try UniqueProperties(ruled.hierarchy).requireEnoughValues(in: spaces, options)
     let draft = options.leavesWAL ? path + ".draft" : path
     let connection = try Connection(path: draft, mode: .create)
     // Nobody needs a half-written fixture: no journal, no waiting for the disk.
@@ -78,17 +85,21 @@ package struct StoreGenerator {
       bytes: bytes)
   }
 
-  /// Attributes with a rule that no value is made by.
+  /// The model with the rules that values keep.
+  var rules: EntityHierarchy { ruled.hierarchy }
+
+  /// Attributes, and elements of composite ones, with a rule that no value is made by.
   func unknownRules() -> [String] {
-    let unique = UniqueProperties(hierarchy)
-    return hierarchy.order.flatMap { entity -> [String] in
-      (hierarchy[entity]?.properties ?? []).compactMap { property in
+    let unique = UniqueProperties(rules)
+    return rules.order.flatMap { entity -> [String] in
+      (rules[entity]?.properties ?? []).flatMap { property -> [String] in
         guard property.isStored, let attribute = property.attribute,
           attribute.derivationExpression == nil
-        else { return nil }
-        let source = ValueSource(
-          attribute, isUnique: unique.contains(property.name, of: entity), options: options)
-        return source.mayBreakRules ? "\(entity).\(property.name)" : nil
+        else { return [] }
+        let isUnique = unique.contains(property.name, of: entity)
+        return attribute.leaves.filter {
+          ValueSource($0.attribute, isUnique: isUnique, options: options).mayBreakRules
+        }.map { "\(entity)." + ([property.name] + $0.path).joined(separator: ".") }
       }
     }
   }
@@ -107,7 +118,7 @@ package struct StoreGenerator {
       (
         spaces.spaces[$0.root]?.count ?? 0,
         try TableWriter(
-          $0, layout: layout, spaces: spaces, connection: connection, tools: tools,
+          $0, layout: ruled, spaces: spaces, connection: connection, tools: tools,
           options: options)
       )
     }

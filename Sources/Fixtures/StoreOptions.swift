@@ -65,7 +65,8 @@ package struct StoreReport: Sendable, Equatable {
 package enum FixtureError: Error, Sendable, Equatable {
   case alreadyThere(path: String)
   case notWritable(path: String, reason: String)
-  case tooManyRows(Int)
+  /// More objects of an entity and of those below it, which share a table, than a generator can number.
+  case tooManyRows(entity: String)
   /// The model's rules leave a property that must differ everywhere too few values: for the rows of all
   /// `entities` that have it, of which each may have `most`.
   case tooFewValues(property: String, rows: Int, most: Int, entities: Int)
@@ -79,9 +80,9 @@ extension FixtureError: CustomStringConvertible {
     case .alreadyThere(let path):
       "\(path) already exists and is not overwritten. Remove it or choose another name."
     case .notWritable(let path, let reason): "\(path) cannot be written: \(reason)."
-    case .tooManyRows(let count):
-      "\(count) rows of one table are more than the generator's arithmetic allows: ask for at most "
-        + "\(KeySpace.largestCount)."
+    case .tooManyRows(let entity):
+      "The table of \(entity) would have more rows than the generator's arithmetic allows: ask for at most "
+        + "\(KeySpace.largestCount), objects of all entities below it together."
     case .tooFewValues(let property, let rows, let most, let entities):
       "\(property), which is in a uniqueness constraint, gets a different value in every row, and "
         + "\(rows) rows need more values than the model's rules leave it. "

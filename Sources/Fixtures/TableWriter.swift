@@ -88,12 +88,11 @@ final class TableWriter {
       else { return .null }
       return .attribute(
         ValueSource(
-          options.narrowed(attribute, of: entity), isUnique: unique.contains(name, of: declaring),
-          options: options))
+          attribute, isUnique: unique.contains(name, of: declaring), options: options))
     case .leaf(let declaring, let composite, let path):
       guard hierarchy.isKind(entity, of: declaring),
         let attribute = hierarchy.property(composite, of: declaring)?.property.attribute,
-        let leaf = leaf(path, of: attribute)
+        let leaf = attribute.leaves.first(where: { $0.path == path })?.attribute
       else { return .null }
       return .attribute(ValueSource(leaf, isUnique: false, options: options))
     case .toOne(let declaring, _):
@@ -106,22 +105,6 @@ final class TableWriter {
     case .order(let declaring, let name):
       return places[.toOne(declaring, name)].map(Producer.place) ?? .null
     }
-  }
-
-  private static func leaf(
-    _ path: [String], of composite: AttributeDescription
-  ) -> AttributeDescription? {
-    var current = composite
-    var isOptional = composite.traits.isOptional
-    for name in path {
-      guard let next = current.compositeElements?.first(where: { $0.name == name }) else {
-        return nil
-      }
-      current = next
-      isOptional = isOptional || next.traits.isOptional
-    }
-    current.traits.isOptional = isOptional
-    return current
   }
 
   @inline(__always)
@@ -167,6 +150,18 @@ final class TableWriter {
   }
 }
 
+extension AttributeDescription {
+  /// The attribute itself, or what has columns of a composite one: optional where anything above is.
+  var leaves: [(path: [String], attribute: AttributeDescription)] {
+    guard type == .composite else { return [([], self)] }
+    return (compositeElements ?? []).flatMap { element -> [([String], AttributeDescription)] in
+      var element = element
+      if traits.isOptional { element.traits.isOptional = true }
+      return element.leaves.map { ([element.name] + $0.path, $0.attribute) }
+    }
+  }
+}
+
 /// The properties that must differ between any two objects, so that every uniqueness constraint
 /// holds: one of each constraint.
 struct UniqueProperties: Sendable {
@@ -192,8 +187,7 @@ struct UniqueProperties: Sendable {
         guard let attribute = property.attribute, attribute.derivationExpression == nil,
           let rows = spaces.population(of: entity)?.count
         else { continue }
-        let source = ValueSource(
-          options.narrowed(attribute, of: entity), isUnique: true, options: options)
+        let source = ValueSource(attribute, isUnique: true, options: options)
         if let most = source.mostDifferent, most < rows {
           let entities = hierarchy.concrete(of: entity)
           let given = entities.compactMap { options.rowsByEntity[$0] }

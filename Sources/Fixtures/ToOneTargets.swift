@@ -50,8 +50,7 @@ struct ToOneTargets: Sendable {
     self.members = members
     self.targets = targets
     var nulls =
-      relationship.traits.isOptional && !options.requires(relationship.name, of: entity)
-      ? options.nullFraction : 0
+      relationship.traits.isOptional ? options.nullFraction : 0
     let own = "\(entity).\(relationship.name)"
     var purpose = own
     guard members.count > 0, targets.count > 0 else {

@@ -7,19 +7,19 @@ import GodwitSQLite
 /// Values keep to the attribute's validation rules where these are simple enough.
 /// Source for storage classes: `core-data-sqlite-format.md` §5.
 struct ValueSource: Sendable {
-  private let type: AttributeType
+  let type: AttributeType
   private let nullThreshold: UInt64
-  private let low: Double?
-  private let high: Double?
+  let low: Double?
+  let high: Double?
   /// The same bounds of whole numbers: doubles beyond 2^53 are not all of them.
-  private let least: Int64?
-  private let most: Int64?
+  let least: Int64?
+  let most: Int64?
   private let bytes: ClosedRange<Int>
   /// Lengths come from the model: only ASCII has as many bytes as UTF-16 units.
   private let countsUnits: Bool
-  private let pattern: SimplePattern?
-  private let isUnique: Bool
-  private let largest: Int64?
+  let pattern: SimplePattern?
+  let isUnique: Bool
+  let largest: Int64?
   /// What every object gets where a rule is not understood.
   private let constant: StoredDefault?
   /// Whether values may break a rule that is not understood.
@@ -69,12 +69,16 @@ struct ValueSource: Sendable {
       }
     }
     var pattern: SimplePattern?
+    // Strings are made by one; whether they match another, nobody looks.
+    if Set(expressions).count > 1 { isOpaque = true }
     for text in expressions {
       pattern = SimplePattern(text, bounds: counts ? lengths : nil)
       if pattern == nil { isOpaque = true }
     }
-    self.low = low
-    self.high = high
+    let reach =
+      attribute.type == .float ? Double(Float.greatestFiniteMagnitude) : .greatestFiniteMagnitude
+    self.low = low.map { min(max($0, -reach), reach) }
+    self.high = high.map { min(max($0, -reach), reach) }
     (self.least, self.most) = (least, most)
     self.pattern = pattern
     countsUnits = counts
@@ -86,7 +90,9 @@ struct ValueSource: Sendable {
     externalThreshold = allowsExternal ? threshold(options.externalFraction) : 0
     externalBytes = options.externalBytes
     // A rule that is not understood is kept by leaving the value out, or by the default.
-    constant = isOpaque && !isUnique ? attribute.defaultValue : nil
+    constant =
+      isOpaque && !isUnique
+      ? attribute.defaultValue.flatMap { attribute.holds($0) ? $0 : nil } : nil
     mayBreakRules = isOpaque && constant == nil && !attribute.traits.isOptional
     nullThreshold =
       attribute.traits.isOptional ? threshold(isOpaque ? 1 : options.nullFraction) : 0
@@ -102,13 +108,16 @@ struct ValueSource: Sendable {
     case .integer32: return .integer(integer(ordinal, -0x8000_0000, 0x7FFF_FFFF, tools))
     case .integer64: return .integer(integer(ordinal, .min, .max, tools))
     case .boolean:
-      return .integer(isUnique ? Int64(ordinal & 1) : Int64(tools.random.next() & 1))
+      let (first, last) = ends(within: 0...1)
+      let drawn = isUnique ? Int64(ordinal & 1) : Int64(tools.random.next() & 1)
+      return .integer(min(max(drawn, first ?? 0), max(first ?? 0, last ?? 1)))
     case .double: return .real(number(ordinal, tools))
-    case .float: return .real(Double(Float(number(ordinal, tools))))
+    case .float: return .real(rounded(number(ordinal, tools)))
     case .decimal:
       let value = number(ordinal, tools)
-      // Larger ones have no hundredths.
-      return .real(abs(value) < 0x1p46 ? (value * 100).rounded() / 100 : value)
+      let hundredths = (value * 100).rounded() / 100
+      // Larger ones have none.
+      return .real(abs(value) < 0x1p46 && isWithin(hundredths) ? hundredths : value)
     case .date: return .real(date(ordinal, tools))
     case .string: return string(ordinal, tools)
     case .uuid: return uuid(tools)
@@ -144,43 +153,6 @@ struct ValueSource: Sendable {
 
   private static func lower(_ a: Int64?, _ b: Int64?) -> Int64? { b.map { min(a ?? $0, $0) } ?? a }
 
-  /// Small numbers mostly; now and then the ends of the type.
-  private func integer(_ ordinal: Int, _ least: Int64, _ most: Int64, _ tools: ValueTools) -> Int64
-  {
-    let bottom = self.least.map { max($0, least) }
-    let top = self.most.map { min($0, most) }
-    if isUnique { return distinct(ordinal, bottom ?? least, top ?? most, from: bottom ?? 0) }
-    let random = tools.random.next()
-    let (first, last) = bounded(bottom, top, within: least...most)
-    if first != nil || last != nil {
-      let from = first ?? min(least, last ?? 0)
-      let to = max(from, last ?? most)
-      let width = to.subtractingReportingOverflow(from)
-      guard !width.overflow, width.partialValue < .max else { return from }
-      return from + Int64(random % UInt64(width.partialValue + 1))
-    }
-    switch random & 15 {
-    case 0: return random & 16 == 0 ? least : most
-    case 1...4:
-      return max(least, min(most, Int64(bitPattern: random) >> Int64(random >> 58)))
-    default: return Int64(random >> 32 & 1023) - 64
-    }
-  }
-
-  /// Counts from `start` to the top, and goes on at the bottom.
-  private func distinct(_ ordinal: Int, _ bottom: Int64, _ top: Int64, from start: Int64) -> Int64 {
-    let count = Self.count(bottom, top)
-    guard count > 0 else { return start &+ Int64(ordinal) }
-    let first = UInt64(bitPattern: min(max(start, bottom), top) &- bottom)
-    let place = (first % count + UInt64(ordinal) % count) % count
-    return bottom &+ Int64(bitPattern: place)
-  }
-
-  /// How many integers there are from one to another; 0 for all 2^64.
-  private static func count(_ bottom: Int64, _ top: Int64) -> UInt64 {
-    top < bottom ? 1 : UInt64(bitPattern: top &- bottom) &+ 1
-  }
-
   /// How many texts of digits a maximum length leaves room for; nil for more than there can be rows.
   private var textCount: Int? {
     guard countsUnits, bytes.upperBound < 12 else { return nil }
@@ -191,60 +163,24 @@ struct ValueSource: Sendable {
   var mostDifferent: Int? {
     guard isUnique else { return nil }
     func integers(_ least: Int64, _ most: Int64) -> Int? {
-      let bottom = self.least.map { max($0, least) } ?? least
-      let top = self.most.map { min($0, most) } ?? most
-      let count = Self.count(bottom, top)
+      let (bottom, top) = ends(within: least...most)
+      let count = Self.count(bottom ?? least, top ?? most)
       return count == 0 ? nil : Int(exactly: count)
     }
     switch type {
     case .integer16: return integers(-0x8000, 0x7FFF)
     case .integer32: return integers(-0x8000_0000, 0x7FFF_FFFF)
     case .integer64: return integers(.min, .max)
-    case .boolean: return 2
+    case .boolean: return integers(0, 1)
     case .double, .float, .decimal, .date:
       guard let high else { return nil }
-      let steps = ((high - (low ?? 0)) / step).rounded(.down) + 1
+      let steps = ((high - lowest) / step).rounded(.down) + 1
       return steps < 1 ? 1 : Int(exactly: min(steps, 0x1p52))
     case .string:
       if let pattern { return pattern.matchCount }
       return textCount
     default: return nil
     }
-  }
-
-  /// The rules' bounds, and those of ``StoreOptions/largestInteger`` inside them.
-  private func bounded(
-    _ bottom: Int64?, _ top: Int64?, within type: ClosedRange<Int64>
-  ) -> (Int64?, Int64?) {
-    guard let largest = largest.map({ min($0, type.upperBound) }) else { return (bottom, top) }
-    let least = max(bottom ?? -largest, min(-largest, top ?? -largest))
-    return (least, max(least, min(top ?? largest, largest)))
-  }
-
-  /// What lies between two different numbers: 1 where the numbers from the lowest bound on are that close.
-  private var step: Double {
-    let furthest = max(abs(low ?? 0), abs((low ?? 0) + Double(KeySpace.largestCount)))
-    return max(1, type == .float ? Double(Float(abs(low ?? 0)).ulp) : furthest.ulp)
-  }
-
-  private func number(_ ordinal: Int, _ tools: ValueTools) -> Double {
-    if isUnique { return (low ?? 0) + Double(ordinal) * step }
-    let from = low ?? min(-1_000, high ?? 0)
-    let to = max(from, high ?? max(100_000, from))
-    let random = tools.random.next()
-    let value = from + (to - from) * tools.random.fraction()
-    return random & 3 == 0 ? min(to, max(from, value.rounded())) : value
-  }
-
-  /// Whole seconds half of the time: SQLite then stores an integer.
-  private func date(_ ordinal: Int, _ tools: ValueTools) -> Double {
-    if isUnique { return (low ?? 0) + Double(ordinal) * step }
-    let from = low ?? min(0, high ?? 0)
-    let to = max(from, high ?? max(800_000_000, from))
-    let whole = (from + (to - from) * tools.random.fraction()).rounded(.down)
-    let part = tools.random.next()
-    return part & 1 == 0
-      ? max(from, whole) : min(to, max(from, whole) + Double(part >> 44) * 0x1p-20)
   }
 
   private func string(_ ordinal: Int, _ tools: ValueTools) -> RawValue {

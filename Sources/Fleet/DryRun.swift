@@ -14,13 +14,17 @@ package struct DryRun: Sendable {
   package let request: MigrationRequest
   private let directory: RunDirectory?
   private let uriTable: FilePath?
+  private let migratesSnapshots: Bool
 
   /// - Parameters:
   ///   - directory: The run directory that the run would have; nil for one that nobody has chosen.
   ///   - uriTable: Where its table of object URIs would go, if one is wanted.
+  ///   - migratesSnapshots: Whether of a store that is in use a snapshot is migrated.
   package init(
-    _ request: MigrationRequest, directory: FilePath? = nil, uriTable: FilePath? = nil
+    _ request: MigrationRequest, directory: FilePath? = nil, uriTable: FilePath? = nil,
+    migratesSnapshots: Bool = false
   ) {
+    self.migratesSnapshots = migratesSnapshots
     self.request = request.whole
     self.directory = directory.map { RunDirectory($0.whole) }
     self.uriTable = uriTable?.whole
@@ -108,7 +112,10 @@ package struct DryRun: Sendable {
       }
       if request.output == nil, try StoreLock.isHeld(on: request.store) {
         result.notes.append(
-          "Another process has the store in use now: as long as it has, the store is not replaced (75, in-use)."
+          "Another process has the store in use now: as long as it has, "
+            + (migratesSnapshots
+              ? "a snapshot of it is migrated to a file beside it, and the store stays as it is."
+              : "the store is not replaced (75, in-use).")
         )
       }
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {

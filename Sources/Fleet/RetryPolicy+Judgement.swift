@@ -167,6 +167,14 @@ extension RetryPolicy {
     switch error {
     case .uniqueness(let entity, let index, let rows):
       return duplicates(entity, index, rows, "\(error)")
+    case .givenValue(let entity, let property, _, let rows, _):
+      var judgement = Judgement(
+        .badInput, uniqueness, "\(error)", code: error.code, entity: entity)
+      judgement.verdict = .refused
+      judgement.reasons[0].property = property
+      judgement.reasons[0].primaryKeys = rows.primaryKeys
+      judgement.reasons[0].count = rows.count
+      return judgement
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
     case .leaseLost, .lockGone: return Judgement(.locked, Self.leaseLost, "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")

@@ -122,14 +122,22 @@ extension StoreAttempt {
     "\((request.output ?? request.store).lastComponent?.stem ?? "store").godwit-rejects-"
   }
 
-  /// Names the rejects of an output that an earlier run wrote, where there is but one such file beside it.
+  /// Names the rejects of an output that an earlier run wrote: the file beside it that notes what was set aside
+  /// now. Where that is gone, it is written again.
   mutating func findRejects(beside output: FilePath) throws {
     guard result.setAside != nil, result.rejects == nil else { return }
-    let folder = output.removingLastComponent()
-    let found = try DurableFile.names(in: folder).filter {
-      $0.begins(with: rejectsHead) && $0.ends(with: ".sqlite")
+    let folder = output.folder
+    for file in try DurableFile.names(in: folder).sorted()
+    where file.begins(with: rejectsHead) && file.ends(with: ".sqlite") {
+      let place = folder.appending(file)
+      guard try FileKind(at: place) == .regular,
+        (try? InvalidRowCleaning.note(sameIn: rejects, place)) == true
+      else { continue }
+      return result.rejects = place.string
     }
-    if found.count == 1 { result.rejects = folder.appending(found[0]).string }
+    guard let name, let path = try publishRejects(name: name) else { return }
+    result.rejects = path.string
+    result.notes.append("Its store of rejects was gone, and is written again.")
   }
 
   /// Where an earlier run has put its rejects, if it set any aside.

@@ -64,6 +64,7 @@ struct StoreAttempt {
     result.verdict = judgement.verdict
     result.ending = judgement.ending
     result.code = judgement.code
+    result.forgetRows()
     result.handedOut = (error as? StageHandedOut)?.handedOut
     result.reasons = judgement.reasons
     ledger.add(judgement.findings.filter { !ledger.findings.contains($0) })
@@ -217,7 +218,7 @@ struct StoreAttempt {
   }
 
   mutating func count(_ counts: StoreVerification.RowCounts) {
-    result.rows = counts.rows
+    result.rows = counts.entities.values.reduce(0, +)
     result.counts = Dictionary(
       counts.entities.map { ($0.key.rawValue, $0.value) }, uniquingKeysWith: +)
   }
@@ -242,8 +243,12 @@ struct StoreAttempt {
 }
 
 extension MigrationResult {
+  /// What was counted is of a file that nobody gets.
+  mutating func forgetRows() { (rows, counts, setAside, rejects) = (nil, nil, nil, nil) }
+
   /// The models or the rows forbid it: no fault of anybody, and final.
   mutating func refuse(_ verdict: Verdict, _ code: Int, _ reasons: [Reason]) {
+    forgetRows()
     self.verdict = verdict
     self.code = code
     self.reasons = reasons

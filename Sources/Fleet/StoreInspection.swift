@@ -2,6 +2,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
+import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
@@ -146,7 +147,8 @@ package struct StoreInspection: Codable, Sendable {
     rows = census.tables.values.reduce(0) { $0 + $1.rows }
     let needsFolder = externalData == .required
     if readsRows {
-      findings = try StoreSoundness.check(binding, needsExternalFolder: needsFolder)
+      findings = try StoreSoundness.check(
+        binding, pattern: RegularExpression.matcher, needsExternalFolder: needsFolder)
     } else {
       findings = try StoreSoundness.structure(of: binding)
       if externalData != .unasked {
@@ -216,7 +218,7 @@ package struct StoreInspection: Codable, Sendable {
     if source.header.hasAutoVacuum { features.append("auto-vacuum") }
     if !source.historyKeys.isEmpty { features.append("persistent history or CloudKit") }
     if source.schemaObjects.contains(where: { $0.kind == .trigger }) { features.append("triggers") }
-    if source.hasTable("Z_MODELCACHE") { features.append("cached model") }
+    if try source.hasCachedModel() { features.append("cached model") }
     if try FileKind(at: source.files.externalDataFolder) == .folder {
       features.append("external binary data")
     }

@@ -1,6 +1,8 @@
 import Glibc
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDurableFiles
+import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
 
@@ -10,7 +12,7 @@ enum StoreReplacement {
   /// - Parameters:
   ///   - uriTable: Where the table of object URIs is wanted.
   ///   - directory: Where the run works, or would work; nil where nobody has chosen that.
-  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
+  /// - Throws: `CommitError/destinationExists(path:)` for what would belong to the output; ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
   ///   ``FleetError/pathTooLong(path:limitBytes:)``, ``FleetError/uriTable(path:message:)``, ``FleetError/heldByOwner(path:user:)``; `DurabilityError`
   ///   where this user may not write to the folder of the store, or of the output.
   static func check(
@@ -21,6 +23,11 @@ enum StoreReplacement {
     try URITablePlace.checkReplacement(uriTable, by: request)
     let place = (request.output ?? request.store).removingLastComponent()
     try Folder.checkWritable(place.isEmpty ? "." : place)
+    if let output = request.output.map(StoreFiles.init), try !DurableFile.exists(output.store) {
+      for path in [output.wal, output.journal, output.shm] where try DurableFile.exists(path) {
+        throw CommitError.destinationExists(path: path)
+      }
+    }
     guard request.output == nil, let owner = ownerWhoHolds(request.store) else { return }
     throw FleetError.heldByOwner(path: request.store.string, user: owner)
   }

@@ -3,7 +3,7 @@ import GodwitDurableFiles
 /// A run as JUnit XML, which continuous integration shows: a test case for each store that the run
 /// tried, and for each that it found as an earlier one had left it. A store that was not migrated is a
 /// failure, one that failed an error, and one that is pending or quarantined is skipped. What a store lost,
-/// and notes of it, are in its output.
+/// and notes of it, are in its output. A start that failed before it had a result is an error of its own.
 ///
 /// The form is what Jenkins and GitLab read: https://github.com/testmoapp/junitxml.
 package struct JUnitReport: Sendable {
@@ -24,10 +24,13 @@ package struct JUnitReport: Sendable {
   /// The whole file.
   package func text() -> String {
     let failures = report.stores.count { ["refused", "needs-mapping"].contains($0.verdict) }
-    let errors = report.stores.count { $0.verdict == "failed" }
+    let failure = failedStart
+    let (own, errors) = (
+      failure.isEmpty ? 0 : 1, report.stores.count { $0.verdict == "failed" }
+    )
     let skipped = report.stores.count { ["pending", "quarantined"].contains($0.verdict) }
     let counts =
-      "tests=\"\(report.stores.count)\" failures=\"\(failures)\" errors=\"\(errors)\" "
+      "tests=\"\(report.stores.count + own)\" failures=\"\(failures)\" errors=\"\(errors + own)\" "
       + "skipped=\"\(skipped)\" time=\"\(Self.seconds(report.run.workedSeconds ?? 0))\""
     let name = Self.escaped("\(report.pipeline) \(report.run.name)")
     var lines = [
@@ -35,9 +38,23 @@ package struct JUnitReport: Sendable {
       "<testsuites name=\"godwit\" \(counts)>",
       "  <testsuite name=\"\(name)\" \(counts)>",
     ]
+    lines += failure
     for store in report.stores { lines += testCase(store) }
     lines += ["  </testsuite>", "</testsuites>", ""]
     return lines.joined(separator: "\n")
+  }
+
+  /// 75: one that was stopped goes on when it is begun again.
+  private var failedStart: [String] {
+    guard let message = report.run.message, let code = report.run.exitCode, code != 75 else {
+      return []
+    }
+    return [
+      "    <testcase classname=\"\(Self.escaped(report.pipeline))\" "
+        + "name=\"\(Self.escaped(report.run.name))\" time=\"0.000\">",
+      "      <error type=\"exit \(code)\" message=\"\(Self.escaped(message))\"></error>",
+      "    </testcase>",
+    ]
   }
 
   private func testCase(_ store: RunReport.Store) -> [String] {
@@ -73,7 +90,7 @@ package struct JUnitReport: Sendable {
 
   /// With three decimals.
   private static func seconds(_ seconds: Double) -> String {
-    let thousandths = Int64((max(0, seconds.isFinite ? seconds : 0) * 1_000).rounded())
+    let thousandths = Int64((min(max(0, seconds.isFinite ? seconds : 0), 1e11) * 1_000).rounded())
     let rest = String(thousandths % 1_000)
     return "\(thousandths / 1_000)." + String(repeating: "0", count: 3 - rest.count) + rest
   }

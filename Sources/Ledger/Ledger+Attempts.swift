@@ -18,7 +18,7 @@ extension Ledger {
       code: row.value(6).integer.map(Int.init),
       reasons: LedgerJSON.value([RunReport.Reason].self, row.value(7).text) ?? [],
       losses: LedgerJSON.value([RunReport.Loss].self, row.value(8).text) ?? [],
-      stages: LedgerJSON.value([RunReport.Stage].self, row.value(9).text) ?? [])
+      stages: (LedgerJSON.value([RunReport.Stage].self, row.value(9).text) ?? []).map(\.possible))
     attempt.source = row.value(10).text
     attempt.destination = row.value(11).text
     attempt.rows = row.value(12).integer.map { _ in row.value(12).amount }

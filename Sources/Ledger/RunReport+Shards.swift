@@ -1,3 +1,5 @@
+import GodwitSQLite
+
 extension RunReport {
   /// A shard in the hands of a worker: thousandths of a second are enough, since 1970-01-01 UTC.
   package struct Shard: Codable, Sendable, Equatable {
@@ -12,6 +14,22 @@ extension RunReport {
       self.start = start
       self.end = end
     }
+  }
+}
+
+extension RunReport.Stage {
+  /// With numbers that a stage can have: those of a damaged ledger may be any.
+  var possible: RunReport.Stage {
+    func time(_ seconds: Double) -> Double { max(0, SQLiteValue.real(seconds).time ?? 0) }
+    func amount(_ number: Int64) -> Int64 { SQLiteValue.integer(number).amount }
+    return RunReport.Stage(
+      stage: stage, seconds: time(seconds), rows: amount(rows), bytes: amount(bytes),
+      shards: shards.map { shards in
+        shards.prefix(RunReport.Shard.most).filter {
+          (0..<RunReport.Shard.most).contains($0.worker)
+        }
+        .map { .init(worker: $0.worker, start: time($0.start), end: time($0.end)) }
+      })
   }
 }
 

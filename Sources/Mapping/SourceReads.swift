@@ -118,6 +118,8 @@ extension SourceReads {
       return countOnly ? .nothing : found
     case .element(let collection, .index(.constant(.string(let key)))):
       return step(key, from: walk(collection))
+    // A number, which is the place of a member.
+    case .element(let collection, .index(.constant)): return walk(collection)
     case .element(let collection, .index(let index)):
       read(index)
       return member(of: walk(collection))
@@ -211,6 +213,11 @@ extension SourceReads {
     }
   }
 
+  /// What gives the receiver, or members of it.
+  private static let membersSelectors: Set = [
+    "self", "firstObject", "lastObject", "anyObject", "allObjects",
+  ]
+
   private mutating func send(
     _ selector: String, _ arguments: [ValueExpression], to receiver: Found
   ) -> Found {
@@ -239,13 +246,13 @@ extension SourceReads {
       }
     case .helper("entityPolicy"), .helper("userInfo"), .unknown: return .unknown
     case .helper: return .nothing
+    case .composites where Self.membersSelectors.contains(selector): return receiver
     case .composites:
-      if selector == "self" { return receiver }
       use(receiver)
       return .nothing
     case .objects:
       switch selector {
-      case "self", "firstObject", "lastObject", "anyObject", "allObjects": return receiver
+      case _ where Self.membersSelectors.contains(selector): return receiver
       case "count", "objectID", "description", "isEqual:", "containsObject:": return .nothing
       default: return .unknown
       }

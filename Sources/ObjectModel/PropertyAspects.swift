@@ -120,8 +120,21 @@ package enum PropertyAspects {
       let storage = element.isExternal ? " (external storage)" : ""
       let need = element.traits.isOptional ? "" : " required"
       let value = text(ofDefault: element).map { " default \($0)" } ?? ""
-      return "\(element.name): \(element.type.xmlName)\(storage)\(need)\(value)\(inner)"
+      let further = further(of: element).map { " [\($0)]" }.joined()
+      return "\(element.name): \(element.type.xmlName)\(storage)\(need)\(value)\(further)\(inner)"
     }.joined(separator: ", ")
+  }
+
+  /// What few elements have, under the names by which differences are told.
+  private static func further(of element: AttributeDescription) -> [String] {
+    let plain = AttributeDescription(
+      traits: PropertyTraits(name: element.name, isOptional: element.traits.isOptional),
+      type: element.type)
+    let told: Set<ModelDifference.Aspect> = [.defaultValue, .composite]
+    let rows = traits(plain.traits, element.traits) + attribute(plain, element)
+    return ModelComparison.differing(rows.filter { !told.contains($0.0) })
+      .filter { $0.aspect != .externalStorage || !element.isExternal }
+      .map { "\($0.aspect.rawValue) \($0.after ?? "none")" }
   }
 
   private static func text(of rules: [ValidationRule]) -> String? {

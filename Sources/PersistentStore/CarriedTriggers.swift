@@ -35,6 +35,14 @@ package struct CarriedTriggers: Sendable, Equatable {
 }
 
 extension DestinationSchema {
+  /// Those of some names of tables and columns that mean another thing than in the source, or nothing.
+  package func strangeNames(
+    among names: [String], of source: StoreBinding, successors: SuccessorNames = .same
+  ) -> [String] {
+    let comparison = TriggerComparison(source, layout, successors)
+    return names.filter { !comparison.isSame(name: $0) }
+  }
+
   /// Sorts a source store's triggers into those that mean the same in the destination and those
   /// that do not.
   ///
@@ -138,6 +146,13 @@ private struct TriggerComparison {
       })
   }
 
+  func isSame(name: String) -> Bool {
+    let word = name.columnKey
+    return Self.system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
+  }
+
+  private static let system = Set(EntityTable.systemColumns.map(\.columnKey))
+
   func isSame(_ trigger: SchemaObject) -> Bool {
     guard let sql = trigger.sql else { return false }
     let isOfDerivation = trigger.name.begins(with: "Z_DA_")
@@ -166,10 +181,9 @@ private struct TriggerComparison {
     let text = TriggerText(sql)
     if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
     if !text.filledByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
-    let system = Set(EntityTable.systemColumns.map(\.columnKey))
     return words.contains(trigger.table.columnKey)
       && words.allSatisfy { word in
-        system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
+        Self.system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
       }
   }
 

@@ -29,7 +29,7 @@ struct PlanMaker {
       from: binding, successors: SuccessorNames(context.inference))
     let notes =
       try found.notes + context.inference.notes.map(\.message) + schemaNotes(triggers)
-      + context.carriedDerivationNotes + foreignKeyNotes(isMapped: false)
+      + context.carriedDerivationNotes + foreignKeyNotes(schema)
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,
@@ -138,33 +138,6 @@ struct PlanMaker {
   /// What of the two schemas a person should know.
   func schemaNotes(_ triggers: CarriedTriggers) throws -> [String] {
     try triggers.notes + context.destination.notes + context.store.foreignIssues()
-  }
-
-  /// Tables of the application whose foreign keys name a table of the model. Their text and their
-  /// values are carried as they are, though objects may go to another table or get other keys.
-  func foreignKeyNotes(isMapped: Bool) throws -> [String] {
-    try context.store.foreignTables().filter { !$0.isVirtual }.flatMap { table -> [String] in
-      let named = try context.store.connection.rows(
-        "SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?1) ORDER BY 1", [.text(table.name)]
-      )
-      return named.compactMap { row -> String? in
-        guard let name = row.first?.text,
-          let model = context.source.tables.first(where: { $0.name.columnKey == name.columnKey })
-        else { return nil }
-        let begin = "The table \(table.name) refers to \(model.name)"
-        if isMapped { return "\(begin) by keys of the source, which are carried as they are." }
-        let next = Set(
-          model.entities.compactMap {
-            context.successor[$0].flatMap { context.destination.table(of: $0)?.name }
-          })
-        if next == [model.name] { return nil }
-        return begin
-          + (next.isEmpty
-            ? ", whose objects have no successor."
-            : ", whose objects go to \(next.sorted().joined(separator: " and ")).")
-          + " The reference is carried as it is."
-      }
-    }
   }
 
   // MARK: Foreign tables

@@ -49,16 +49,17 @@ extension RepairAccount {
             ? "a table of a virtual table, with its rows"
             : "a table whose columns cannot be understood, with its rows"))
     }
+    let carried = Set(salvage.foreignTables.map { NameKey($0.name) })
     left += salvage.schema.entries.filter { entry in
       switch entry.kind {
       // A virtual table has no rows of its own.
-      case .table: entry.root == 0 && entry.sql?.hasPrefix("CREATE VIRTUAL") == true
+      case .table: entry.root == 0 && entry.isVirtualTable
       case .view: true
       case .trigger: !entry.name.begins(with: "Z_DA_")
       case .index:
         entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
           && !SchemaObject.isApplicationTable(entry.name)
-          && !salvage.foreignTables.contains { $0.name.isSameName(as: entry.table) }
+          && !carried.contains(NameKey(entry.table))
       }
     }.map(\.name)
     if !left.isEmpty {

@@ -207,7 +207,7 @@ extension SchemaSalvage {
   var tables: [Entry] {
     entries.filter { entry in
       entry.kind == .table && !entry.name.begins(with: "sqlite_")
-        && (entry.root > 0 || entry.sql?.hasPrefix("CREATE VIRTUAL") == false)
+        && (entry.root > 0 || entry.sql != nil && !entry.isVirtualTable)
     }
   }
 

@@ -7,9 +7,7 @@ enum VirtualTable {
   ///
   /// Source: https://sqlite.org/fts3.html §9, https://sqlite.org/fts5.html §1, https://sqlite.org/rtree.html §6.
   static func shadows(of entry: SchemaSalvage.Entry) -> [NameKey] {
-    guard entry.kind == .table, let sql = entry.sql, sql.hasPrefix("CREATE VIRTUAL") else {
-      return []
-    }
+    guard entry.isVirtualTable, let sql = entry.sql else { return [] }
     let words = TableText.words(sql.prefix(4096)).map { $0.lowercased() }
     guard let place = words.firstIndex(of: "using"), place + 1 < words.endIndex else { return [] }
     return (endings[words[place + 1]] ?? []).map { NameKey(entry.name + $0) }
@@ -21,4 +19,9 @@ enum VirtualTable {
   ]
   private static let texts = ["_content", "_segments", "_segdir", "_docsize", "_stat"]
   private static let boxes = ["_node", "_rowid", "_parent"]
+}
+
+extension SchemaSalvage.Entry {
+  /// As SQLite writes the text of one, however it was written: https://sqlite.org/schematab.html.
+  var isVirtualTable: Bool { kind == .table && sql?.hasPrefix("CREATE VIRTUAL") == true }
 }

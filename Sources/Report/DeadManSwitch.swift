@@ -55,8 +55,9 @@ package struct DeadManSwitch: Sendable {
     }
     // The path may be followed by a query.
     var url = URLComponents(string: address)
-    if let path = url?.path, !signal.rawValue.isEmpty {
-      url?.path = (path.hasSuffix("/") ? String(path.dropLast()) : path) + signal.rawValue
+    if let path = url?.percentEncodedPath, !signal.rawValue.isEmpty {
+      url?.percentEncodedPath =
+        (path.hasSuffix("/") ? String(path.dropLast()) : path) + signal.rawValue
     }
     guard let text = url?.string else { return "The ping's address cannot be used." }
     do {

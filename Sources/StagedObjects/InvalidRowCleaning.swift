@@ -61,7 +61,7 @@ package struct InvalidRowCleaning: Sendable {
   ///   - settings: As for a handler: how patterns are read.
   ///   - origins: Gives entity and key of each source object, and of an object that was made of it.
   /// - Throws: ``StagedMigrationError/invalidObjects(_:)`` where rows break rules all the same,
-  ///   `CommitError.uniqueness` where values that they are given, or that derive from these, are not unique.
+  ///   `CommitError.givenValue` where values that they are given, or that derive from these, are not unique.
   package func clean(
     _ path: FilePath, model: EntityHierarchy, settings: StageStore.Settings,
     origins: ((EntityName, Int64, EntityName, Int64) throws -> Void) throws -> Void = { _ in }
@@ -86,8 +86,11 @@ package struct InvalidRowCleaning: Sendable {
     } catch let error as RepeatedValue {
       var rows = RowTally()
       rows.add(error.key)
-      throw CommitError.uniqueness(
-        entity: error.entity.rawValue, index: error.property, rows: rows)
+      let names = error.constraints(in: model).map { $0.joined(separator: ", ") }
+      throw CommitError.givenValue(
+        entity: error.entity.rawValue, property: error.property,
+        constraint: names.isEmpty ? error.property : names.joined(separator: " or "), rows: rows,
+        isDefault: policy == .default)
     }
     try rejects?.finish(origins)
     for (object, properties) in cleared {
@@ -114,6 +117,23 @@ package struct InvalidRowCleaning: Sendable {
       }
     }
     return outcome
+  }
+
+  /// Whether two stores of rejects note the same of the same objects.
+  ///
+  /// - Throws: `SQLiteError`, where one of them is none, too.
+  package static func note(sameIn one: FilePath, _ other: FilePath) throws -> Bool {
+    let statements = try [one, other].map {
+      try Connection(path: $0.string, mode: .immutable).prepare(
+        "SELECT entity, Z_PK, code, rule, property, value, sourceEntity, sourceZ_PK "
+          + "FROM ZREJECT ORDER BY rowid")
+    }
+    while true {
+      let (hasOne, hasOther) = (try statements[0].step(), try statements[1].step())
+      guard hasOne, hasOther else { return hasOne == hasOther }
+      for column in Int32(0)..<8
+      where statements[0].value(column) != statements[1].value(column) { return false }
+    }
   }
 
   /// - Returns: How many rows were taken out or changed.

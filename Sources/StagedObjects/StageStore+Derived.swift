@@ -21,6 +21,13 @@ struct RepeatedValue: Error {
   var property: String
   /// `Z_PK` of one of the objects.
   var key: Int64
+
+  /// The uniqueness constraints that it is in.
+  func constraints(in model: EntityHierarchy) -> [[String]] {
+    model.order.filter { model.isKind(entity, of: $0) }
+      .flatMap { model[$0]?.uniquenessConstraints ?? [] }
+      .filter { $0.contains { $0.isSameName(as: property) } }
+  }
 }
 
 // Derived attributes that follow from the store's rows. Its triggers may compute them, too.

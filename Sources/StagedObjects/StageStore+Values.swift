@@ -58,7 +58,10 @@ extension StageStore {
       let assigned = try assigned(value, to: description, object, key)
       try whole {
         for (path, column) in leaves {
-          try set(column, to: assigned.element(at: path), object, key)
+          // Equal bytes in two elements are two files, by their names.
+          try set(
+            column, to: assigned.element(at: path), object,
+            ([key] + path).joined(separator: "."))
         }
       }
     case .relationship(let relationship):

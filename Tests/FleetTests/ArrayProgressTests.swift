@@ -144,6 +144,18 @@ import Testing
     }
   }
 
+  @Test func `is counted on from whatever a damaged file says`() {
+    for number in [Int.max, Int.min, -1, 0] {
+      var progress = ArrayProgress(count: 1)
+      progress.adopt(
+        [.init(bundle: 0, submissions: number, fruitless: number, starts: number, results: number)],
+        isSameTry: true)
+      _ = progress.actions(at: 0, tasks: [:], isHeld: { _ in false })
+      progress.submitted([0])
+      #expect(progress.resubmissions >= 1)
+    }
+  }
+
   /// A start of a cluster's own takes over from the one before it, again and again.
   @Test
   func `is given up where nothing comes of it in however many starts, unless a person begins one`()

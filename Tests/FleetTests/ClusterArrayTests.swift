@@ -161,7 +161,8 @@ import Testing
     let all = BundleFolder.all(in: state)
     let empty = BundleFolder("000002-0a", in: state)
     try DurableFile.makeFolder(empty.path)
-    let foreign = ["000001-abc-copy", "000003-0b", "lost+found", "notes"].map { all.appending($0) }
+    let foreign = ["000001-abc-copy", "000003-0b", "9223372036854775807-1", "lost+found", "notes"]
+      .map { all.appending($0) }
     for path in foreign {
       try DurableFile.makeFolder(path)
       try DurableFile.write([], to: path.appending("notes.txt"))

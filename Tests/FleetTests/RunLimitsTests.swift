@@ -91,17 +91,31 @@ import Testing
     let scratch = try Scratch()
     let stores = Self.stores(300)
     let waves = CanaryWaves(stores, sizes: Self.sizes) { "\($0.path.string.utf8.count)" }
-    try waves.write(of: "run 1", in: scratch.path)
+    try waves.write(of: "run 1", sizes: Self.sizes, in: scratch.path)
     // Migrated stores are of another cohort; one is gone, one is new.
     let new = FoundStore(path: "/r/new.sqlite", root: "/r", bytes: 1)
     let gone = waves.waves[1][0]
     let now = stores.filter { $0 != gone } + [new]
-    let again = try #require(try CanaryWaves(of: "run 1", in: scratch.path, now))
+    let again = try #require(try CanaryWaves(of: "run 1", in: scratch.path, now, sizes: Self.sizes))
     #expect(again.waves[0] == waves.waves[0])
     #expect(again.waves[1] == Array(waves.waves[1].dropFirst()))
     #expect(again.waves.last?.contains(new) == true)
     #expect(again.waves.map(\.count).reduce(0, +) == now.count)
-    #expect(try CanaryWaves(of: "run 2", in: scratch.path, now) == nil)
+    #expect(try CanaryWaves(of: "run 2", in: scratch.path, now, sizes: Self.sizes) == nil)
+    #expect(!again.isCutAnew)
+  }
+
+  /// A wave that was too large to go well is made smaller, and the run goes on.
+  @Test func `are cut anew, in the same order, when the pipeline says other sizes`() throws {
+    let scratch = try Scratch()
+    let stores = Self.stores(10)
+    let waves = CanaryWaves(stores, sizes: [.percent(50), .percent(100)])
+    try waves.write(of: "run 1", sizes: [.percent(50), .percent(100)], in: scratch.path)
+    let anew = try #require(
+      try CanaryWaves(of: "run 1", in: scratch.path, stores, sizes: [.count(1), .percent(100)]))
+    #expect(anew.isCutAnew)
+    #expect(anew.waves.map(\.count) == [1, 9])
+    #expect(Array(anew.waves.joined().prefix(5)) == waves.waves[0])
   }
 
   @Test(arguments: ["0", "0%", "101%", "-1", "x", "", "1.5"])

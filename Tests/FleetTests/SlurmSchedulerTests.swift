@@ -122,6 +122,18 @@ import Testing
       try await scheduler { $0.partition = "gpu,all" }.machines().map(\.name) == ["n1", "n2"])
   }
 
+  @Test(arguments: [
+    (["--exclude=n2"], ["n1", "n3", "n4"]), (["-xn2"], ["n1", "n3", "n4"]),
+    (["--nodelist=n2"], ["n2"]), (["--qos=low"], ["n1", "n2", "n3", "n4"]),
+    (["--exclude=/etc/nodes"], ["n1", "n2", "n3", "n4"]),
+  ])
+  func `are told of the machines that the key sbatch leaves`(options: [String], names: [String])
+    async throws
+  {
+    try say("scontrol", "echo n2")
+    #expect(try await scheduler { $0.sbatch = options }.machines().map(\.name) == names)
+  }
+
   @Test func `get no options from the surroundings of whoever starts them`() async throws {
     let names = ["SQUEUE_STATES", "SBATCH_WAIT", "SINFO_FORMAT", "SCANCEL_STATE"]
     for name in names { setenv(name, "x", 1) }

@@ -93,7 +93,11 @@ import Testing
       """
       UPDATE runs SET started = \(number), ended = \(number), found = \(number), migrated = \(number),
         failed = \(number), refused = \(number);
-      UPDATE attempts SET started = \(number), ended = \(number), source_bytes = \(number);
+      UPDATE attempts SET started = \(number), ended = \(number), source_bytes = \(number),
+        stages = '[{"stage":"copy","seconds":\(number),"rows":-5,"bytes":1,"shards":[
+          {"worker":-1,"start":\(number),"end":\(number)},
+          {"worker":0,"start":\(number),"end":\(number)},
+          {"worker":9223372036854775807,"start":1,"end":2}]}]';
       UPDATE backups SET bytes = \(number), made = \(number);
       """)
     try connection.close()
@@ -105,6 +109,10 @@ import Testing
     #expect(try ledger.backupTotals().count == 1)
     try ledger.forEachAttempt(at: LedgerSample.migrated.store) { attempt in
       #expect(abs(attempt.started) < 1e11 && attempt.sourceBytes >= 0)
+      for stage in attempt.stages {
+        #expect((0..<1e11).contains(stage.seconds) && stage.rows >= 0)
+        #expect((stage.shards ?? []).allSatisfy { $0.worker == 0 && (0..<1e11).contains($0.end) })
+      }
     }
   }
 

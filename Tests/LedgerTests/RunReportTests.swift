@@ -107,6 +107,22 @@ import Testing
     #expect(text.contains("tests=\"3\" failures=\"0\" errors=\"2\" skipped=\"0\""))
   }
 
+  /// Continuous integration shows what is an error in the file, and nothing else.
+  @Test(arguments: [(65, 1), (78, 1), (75, 0)])
+  func `as JUnit has an error for a start that came to nothing, unless it was stopped`(
+    code: Int, errors: Int
+  ) throws {
+    var (_, report) = try report()
+    report.stores = []
+    (report.run.message, report.run.exitCode) = ("There is no model <here>.", code)
+    let parser = XMLChecker(JUnitReport(report).text())
+    #expect(parser.isWellFormed)
+    #expect((parser.elements["error"] ?? 0) == errors)
+    #expect((parser.elements["testcase"] ?? 0) == errors)
+    report.run.message = nil
+    #expect(XMLChecker(JUnitReport(report).text()).elements["error"] == nil)
+  }
+
   @Test func `says what to do about every reason, known or not`() {
     for reason in ["in-use", "damaged", "lost-entity", "of-a-later-version"] {
       #expect(FailureAdvice.text(verdict: "failed", reason: reason).hasSuffix("."))

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitExpressions
 import GodwitMapping
 import GodwitObjectModel
 import Testing
@@ -15,6 +16,32 @@ import Testing
         guard case MappingError.unwritable(let reason) = error else { return false }
         return reason.contains("twice") && reason.contains("AToA")
       }
+    }
+  }
+
+  /// Many words that YAML could take for aliases, and a name that is an anchor elsewhere.
+  @Test func `with texts that look like YAML's own signs loses nothing as text`() throws {
+    let words =
+      (0..<18).map { "name CONTAINS \" *a\($0) & b\"" } + ["name != \"&D\" ", "name != \"'*\""]
+    var entry = MappingDocument.Entry(
+      source: "A", destination: "A",
+      selection: .filter(try PredicateExpression(parsing: words.joined(separator: " AND "))))
+    entry.userInfo = ["*k": "&v", "plain": "*"]
+    let document = MappingDocument(entityMappings: [entry])
+    #expect(try MappingDocument(bytes: Array(document.text().utf8), name: "a") == document)
+  }
+
+  /// The normal form of an expression may be longer than the text that it was read from.
+  @Test func `that could not be read back is not written as text`() throws {
+    let words = Array(repeating: "n=1", count: 16_000).joined(separator: "&&")
+    let entry = MappingDocument.Entry(
+      source: "A", destination: "A",
+      selection: .filter(try PredicateExpression(parsing: words)))
+    #expect {
+      try MappingDocument(entityMappings: [entry]).text()
+    } throws: { error in
+      guard case MappingError.unwritable(let reason) = error else { return false }
+      return reason.contains("read back")
     }
   }
 

@@ -89,6 +89,12 @@ import Testing
       "$source.box.notes.@min.place", ["Box.notes", "Crate.notes", "Note.box", "Note.place.street"]
     ),
     ("TERNARY($source.place == nil, nil, $source.place)", ["Note.place", "Note.place.street"]),
+    // Of several, one is taken, whatever says which.
+    ("{$source.place}[FIRST]", ["Note.place.street"]),
+    ("{$source.place}[0]", ["Note.place.street"]),
+    ("FUNCTION({$source.place}, \"firstObject\")", ["Note.place.street"]),
+    // Whatever a text that is computed names is read.
+    ("$source.place[$source.name]", ["Note.name", "Note.place"]),
   ])
   func `is of a composite what the attribute has that takes it`(text: String, expected: [String])
     throws

@@ -121,6 +121,12 @@ private struct Bundle: ~Copyable {
     #expect(try ModelFile.version(at: bundle.path).name == "Shop & 2")
   }
 
+  @Test(arguments: ["Shop 2", "Shop 2.xcdatamodel"])
+  func `says the name of the version that it makes current`(given: String) throws {
+    let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
+    #expect(try ModelBundle(path: bundle.path).setCurrent(given) == "Shop 2")
+  }
+
   @Test func `cannot make current what it does not have`() throws {
     let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
     #expect(

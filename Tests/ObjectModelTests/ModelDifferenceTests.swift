@@ -53,6 +53,22 @@ import Testing
     #expect(try Self.difference(body, body).isEmpty)
   }
 
+  @Test(arguments: [
+    "versionHashModifier=\"m\"", "preserveAfterDeletion=\"YES\"", "minValueString=\"5\"",
+    "transient=\"YES\"", "customClassName=\"Foo\"", "allowsCloudEncryption=\"YES\"",
+  ])
+  func `names what changed in an element of a composite attribute`(change: String) throws {
+    func model(_ change: String) -> String {
+      "<entity name=\"T\"><attribute name=\"c\" optional=\"YES\" attributeType=\"Composite\" elements=\"P\"/>"
+        + "</entity><composite name=\"P\"><attribute name=\"x\" optional=\"YES\" attributeType=\"Double\" \(change)/>"
+        + "</composite>"
+    }
+    let difference = try Self.difference(model(""), model(change))
+    let changes = difference.entities.flatMap { $0.properties.flatMap(\.changes) }
+    #expect(changes.map(\.aspect) == [.composite])
+    #expect(changes.first?.before == "x: Double")
+  }
+
   @Test func `matches properties of one kind only`() throws {
     let author = "<entity name=\"Author\"/>"
     let difference = try Self.difference(

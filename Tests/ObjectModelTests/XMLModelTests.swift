@@ -45,6 +45,8 @@ import Testing
   }
 
   @Test(arguments: [
+    // What is no UUID is a default that no column holds, and not none.
+    ("UUID", "nonsense", StoredDefault.text("nonsense")), ("UUID", "ABC", .text("ABC")),
     ("Integer 32", "-12abc", StoredDefault.integer(-12)),  // the leading number
     ("Integer 64", "", .integer(0)), ("Integer 16", " 7", .integer(7)),
     ("Double", "3", .real(3)), ("Double", ".5e1x", .real(5)), ("Double", "abc", .real(0)),
@@ -121,6 +123,31 @@ import Testing
     }
     #expect(
       try Samples.model("<entity name=\"A\"/>" + configuration).configurations == ["Cloud": ["A"]])
+  }
+
+  @Test(arguments: ["composite", "fetchRequest", "configuration"])
+  func `refuses two of one name, of which one would go unseen`(kind: String) throws {
+    let element = "<\(kind) name=\"N\"/>"
+    _ = try Samples.model("<entity name=\"A\"/>" + element)
+    #expect(throws: ModelError.self) {
+      try Samples.model("<entity name=\"A\"/>" + element + element)
+    }
+  }
+
+  /// As a merge of two branches may leave them.
+  @Test func `keeps what stands in several lists of constraints`() throws {
+    func list(_ names: String...) -> String {
+      "<uniquenessConstraints>"
+        + names.map {
+          "<uniquenessConstraint><constraint value=\"\($0)\"/></uniquenessConstraint>"
+        }.joined() + "</uniquenessConstraints>"
+    }
+    let model = try Samples.model(
+      "<entity name=\"A\"><attribute name=\"a\" attributeType=\"String\"/>"
+        + "<attribute name=\"b\" attributeType=\"String\"/>" + list("a") + list("b") + list()
+        + "</entity>"
+    )
+    #expect(model.entities[0].uniquenessConstraints == [["a"], ["b"]])
   }
 
   @Test func `keeps configurations, identifiers and requests`() throws {

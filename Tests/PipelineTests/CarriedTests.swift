@@ -212,6 +212,53 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(pupils == ["1", "2"])
   }
 
+  // MARK: An application's own constraints
+
+  /// SQLite judges none in a file that it only reads, so neither `verify` nor `plan` could tell.
+  @Test func `is a row that breaks its own table's CHECK constraint`() throws {
+    let (folder, _) = try migrated(
+      from: [entity("A", text("x"))], to: [entity("A", text("x"), text("m"))],
+      rows: """
+        PRAGMA ignore_check_constraints = ON;
+        CREATE TABLE loose (a CHECK (a > 5)); INSERT INTO loose VALUES (1), (7);
+        """)
+    #expect(try folder.table("stores/a.sqlite", "SELECT a FROM loose ORDER BY 1") == ["1", "7"])
+  }
+
+  /// Bytes that an index's expression makes of a small store.
+  @Test func `has no index of values that are longer than the store`() throws {
+    let (folder, run) = try migration(
+      from: [entity("A", text("x"))], to: [entity("A", text("x"), text("m"))],
+      rows: """
+        CREATE TABLE loose (a); INSERT INTO loose VALUES (1);
+        CREATE INDEX longer ON loose (length(hex(zeroblob(40000000 + a))));
+        """)
+    #expect(run.status == 65, "\(run.messages)")
+    #expect(try folder.table("stores/a.sqlite", "SELECT a FROM loose") == ["1"])
+  }
+
+  /// A new entity takes the first number, by which a join table is named; a column is renamed.
+  @Test func `says which foreign keys of an application lead nowhere`() throws {
+    func many(_ name: String, _ entity: String, _ inverse: String) -> String {
+      """
+      <relationship name="\(name)" optional="YES" toMany="YES" destinationEntity="\(entity)" \
+      inverseName="\(inverse)" inverseEntity="\(entity)"/>
+      """
+    }
+    let (x, y) = (many("ys", "Y", "xs"), many("xs", "X", "ys"))
+    let (_, result) = try migrated(
+      from: [entity("X", text("code"), x), entity("Y", y)],
+      to: [entity("A", text("n")), entity("X", text("key", id: "code"), x), entity("Y", y)],
+      rows: """
+        CREATE TABLE pairs (x, y, FOREIGN KEY (x, y) REFERENCES Z_1YS (Z_1XS, Z_2YS));
+        CREATE TABLE codes (c REFERENCES ZX (ZCODE)); CREATE TABLE keys (k REFERENCES ZX (Z_PK));
+        """)
+    let notes = result["notes"] as? [String] ?? []
+    #expect(notes.contains { $0.hasPrefix("The table pairs refers to Z_1YS") })
+    #expect(notes.contains { $0.hasPrefix("The table codes refers to ZX, and ZCODE") })
+    #expect(!notes.contains { $0.contains("The table keys") }, "\(notes)")
+  }
+
   // MARK: Numbers
 
   /// SQLite keeps a whole number as an integer where it writes to a column of dates or decimals, and takes

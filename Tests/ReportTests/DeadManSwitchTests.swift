@@ -32,6 +32,8 @@ func shellScript(_ text: String) throws -> String {
     ("https://host/x", .success, "https://host/x"),
     ("https://host/x/", .failure, "https://host/x/fail"),
     ("https://host/x?rid=1", .start, "https://host/x/start?rid=1"),
+    // What is encoded stays so: it would be another address.
+    ("https://host/team%2Fa%3Fb", .failure, "https://host/team%2Fa%3Fb/fail"),
   ])
   func `is called at the address of its signal`(
     address: String, signal: DeadManSwitch.Signal, called: String

@@ -231,7 +231,7 @@ import Testing
           store.path, model: store.model,
           settings: .init(side: .destination, pattern: nil, runDate: 0))
     }
-    guard case .uniqueness("Item", "plain", let rows)? = error else {
+    guard case .givenValue("Item", "plain", "plain", let rows, true)? = error else {
       Issue.record("\(error as Any)")
       return
     }

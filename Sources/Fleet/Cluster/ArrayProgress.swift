@@ -102,12 +102,17 @@ struct ArrayProgress: Sendable {
       bundles[index].submissions = 1
       bundles[index].isUnsure = true
     }
+    // Numbers of a damaged file are no reason to count on without bound.
+    func count(_ number: Int) -> Int { min(max(0, number), Self.mostCounted) }
     for known in standings where bundles.indices.contains(known.bundle) {
-      bundles[known.bundle].submissions = max(1, known.submissions)
-      bundles[known.bundle].fruitless = isSameTry ? max(0, known.fruitless) : 0
-      bundles[known.bundle].atSubmission = Sight(starts: known.starts, results: known.results)
+      bundles[known.bundle].submissions = max(1, count(known.submissions))
+      bundles[known.bundle].fruitless = isSameTry ? count(known.fruitless) : 0
+      bundles[known.bundle].atSubmission = Sight(
+        starts: count(known.starts), results: count(known.results))
     }
   }
+
+  private static let mostCounted = 1 << 30
 
   /// What a later start has to know of bundles that were submitted.
   func standings(of indices: [Int]) -> [Standing] {

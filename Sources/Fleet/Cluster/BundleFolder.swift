@@ -101,7 +101,8 @@ struct BundleFolder: Sendable, Equatable {
   private var isOfArray: Bool {
     get throws {
       let parts = name.split(separator: "-", omittingEmptySubsequences: false)
-      guard parts.count == 2, parts[0].count >= 6, parts[0].utf8.allSatisfy(Self.isDigit),
+      guard parts.count == 2, Self.digitCounts.contains(parts[0].count),
+        parts[0].utf8.allSatisfy(Self.isDigit),
         !parts[1].isEmpty, parts[1].utf8.allSatisfy({ Self.isDigit($0) || (97...102).contains($0) })
       else { return false }
       for file in [manifest, permit] where try FileKind(at: file) != .none { return true }
@@ -111,6 +112,9 @@ struct BundleFolder: Sendable, Equatable {
         || names.allSatisfy { $0.hasPrefix(".manifest.jsonl.") }
     }
   }
+
+  /// More than arrays can be counted by, and few enough to count on from.
+  private static let digitCounts = 6...12
 
   private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 

@@ -58,7 +58,7 @@ package struct BundleWork: Sendable {
   ///   - index: From 0.
   /// - Throws: ``ClusterError/badManifest(path:reason:)``.
   package init(manifest path: FilePath, index: Int) throws {
-    let path = path.resolvingFolders
+    let path = path.whole
     manifest = try BundleManifest(at: path)
     self.index = index
     folder = BundleFolder(path.removingLastComponent())

@@ -232,7 +232,7 @@ package struct ClusterProgress: Codable, Sendable, Equatable {
   package var resubmitted = 0
   /// Of those, how many had never begun.
   package var neverStarted = 0
-  /// Tasks that the scheduler itself started again.
+  /// Tasks that were begun again without a further submission, by the scheduler or by hand.
   package var restarted = 0
   /// Why tasks do not begin that need help, each reason once.
   package var stuck: [String] = []

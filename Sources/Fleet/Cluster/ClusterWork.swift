@@ -81,7 +81,7 @@ struct ClusterWork {
     return arrays.allSatisfy(\.progress.isSure) || questions.hasNobody
       || questions.silence != nil
   }
-  /// Tasks that the scheduler itself started again.
+  /// Tasks that were begun again without a further submission, by the scheduler or by hand.
   var restarted: Int { arrays.reduce(restartsOfFinished) { $0 + $1.progress.restarts } }
 
   /// Takes up an array of an earlier start. Its tasks may be at work.

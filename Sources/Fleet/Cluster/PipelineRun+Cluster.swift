@@ -102,7 +102,7 @@ extension PipelineRun {
     let scheduler = scheduler()
     do {
       try await revokingWhenCancelled(setting) {
-        var work = try ClusterWork(self, scheduler, try await limits(scheduler), setting)
+        var work = try ClusterWork(self, scheduler, try await schedulerLimits(scheduler), setting)
         defer { work.endQuestions() }
         try await adopt(&work, scheduler, found, setting)
         if options.isFresh {
@@ -155,14 +155,6 @@ extension PipelineRun {
     for folder in try BundleFolder.permitted(in: state) {
       try lease.requireCurrent()
       try folder.revoke()
-    }
-  }
-
-  private func limits(_ scheduler: any ArrayScheduler) async throws -> SchedulerLimits {
-    do {
-      return try await SchedulerPatience().asking(observe) { try await scheduler.limits() }
-    } catch  where Task.isCancelled {
-      return SchedulerLimits(slots: 1)  // nothing is submitted any more
     }
   }
 

@@ -39,48 +39,6 @@ struct SlurmScheduler: ArrayScheduler {
     return limits
   }
 
-  /// Of the machines that may be used.
-  private func processors() async throws -> Int {
-    let machines = try await machines().filter(\.isUsable).map(\.processors).sorted(by: >)
-    return machines.prefix(settings.nodes ?? machines.count).reduce(0, +)
-  }
-
-  /// A machine that tasks could be sent to.
-  struct Machine: Sendable, Equatable {
-    var name: String
-    var processors: Int
-    /// Slurm's word, such as `idle` or `down*`.
-    var state: String
-
-    /// Whether it is there, and takes tasks now or later.
-    var isUsable: Bool {
-      ["idle", "mixed", "allocated", "completing"].contains { state.hasPrefix($0) }
-        && !state.hasSuffix("*")
-    }
-  }
-
-  /// The machines of the partition, each once.
-  func machines() async throws -> [Machine] {
-    // A line for each machine and partition; the default one has an asterisk.
-    let text = try await output("sinfo", ["-h", "-N", "-o", "%N|%c|%T|%P"] + partition)
-    let lines = text.split(separator: "\n").map {
-      $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
-    }.filter { $0.count == 4 }
-    let isNamed = settings.partition != nil || !lines.contains { $0[3].hasSuffix("*") }
-    var machines: [String: Machine] = [:]
-    for line in lines where isNamed || line[3].hasSuffix("*") {
-      guard let count = Int(line[1]) else { continue }
-      machines[line[0]] = Machine(name: line[0], processors: count, state: line[2])
-    }
-    return machines.values.sorted { $0.name < $1.name }
-  }
-
-  /// The names of all partitions.
-  func partitions() async throws -> [String] {
-    let text = try await output("sinfo", ["-h", "-o", "%R"])
-    return Set(text.split(separator: "\n").map(String.init)).sorted()
-  }
-
   /// Has one machine look at the shared file system.
   func submitProbe(
     _ folder: FilePath, _ roots: [FilePath], node: String, name: String
@@ -93,7 +51,7 @@ struct SlurmScheduler: ArrayScheduler {
       arguments, [executable, "worker", "--probe", folder.string] + options)
   }
 
-  private var partition: [String] { settings.partition.map { ["--partition=\($0)"] } ?? [] }
+  var partition: [String] { settings.partition.map { ["--partition=\($0)"] } ?? [] }
 
   func submit(
     _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
@@ -253,7 +211,7 @@ struct SlurmScheduler: ArrayScheduler {
   /// - Throws: ``ClusterError/scheduler(message:)``, ``ClusterError/unanswered(message:)``: a command
   ///   that fails and says nothing says nothing of any job either. ``ClusterError/full(message:)``;
   ///   `CancellationError`; the command was ended then.
-  private func output(_ name: String, _ arguments: [String], input: String = "") async throws
+  func output(_ name: String, _ arguments: [String], input: String = "") async throws
     -> String
   {
     let known = folder.map { HelperProgram(path: $0.appending(name).string) }

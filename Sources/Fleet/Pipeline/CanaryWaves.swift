@@ -6,7 +6,7 @@ import GodwitPlanning
 import SystemPackage
 
 /// How many stores are done when a wave is over: the earlier waves count.
-package enum WaveSize: Sendable, Equatable {
+package enum WaveSize: Sendable, Equatable, CustomStringConvertible {
   case count(Int)
   /// Of all stores, rounded up.
   case percent(Decimal)
@@ -19,6 +19,13 @@ package enum WaveSize: Sendable, Equatable {
     } else {
       guard let count = Int(text), count > 0 else { return nil }
       self = .count(count)
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .count(let count): "\(count)"
+    case .percent(let percent): "\(percent)%"
     }
   }
 
@@ -38,19 +45,24 @@ package enum WaveSize: Sendable, Equatable {
 /// turn, so that a version of which there are few stores is tried early, too.
 struct CanaryWaves: Sendable, Equatable {
   /// Wave by wave; none is empty.
-  var waves: [[FoundStore]]
+  private(set) var waves: [[FoundStore]]
+  /// Whether an earlier start of the run had other sizes.
+  private(set) var isCutAnew = false
 
   /// - Parameter cohort: What a store has in common with others of its version; nil where unknown.
   init(
     _ stores: [FoundStore], sizes: [WaveSize], cohort: (FoundStore) -> String? = { _ in nil }
   ) {
-    let order = Self.interleaved(Self.byDigest(stores), cohort)
-    (waves, _) = sizes.reduce(into: ([], 0)) { result, size in
+    waves = Self.cut(Self.interleaved(Self.byDigest(stores), cohort), sizes)
+  }
+
+  private static func cut(_ order: [FoundStore], _ sizes: [WaveSize]) -> [[FoundStore]] {
+    sizes.reduce(into: ([[FoundStore]](), 0)) { result, size in
       let end = size.stores(of: order.count)
       guard end > result.1 else { return }
       result.0.append(Array(order[result.1..<end]))
       result.1 = end
-    }
+    }.0
   }
 
   /// The order in which stores are taken, cohorts aside.
@@ -91,6 +103,8 @@ struct CanaryWaves: Sendable, Equatable {
 extension CanaryWaves {
   private struct File: Codable {
     var run: String
+    /// As the pipeline had them; nil in files of earlier builds.
+    var sizes: [String]?
     /// Paths of every wave but the last, which has the rest.
     var waves: [[String]]
   }
@@ -99,8 +113,9 @@ extension CanaryWaves {
   private static let byteLimit = 1 << 28
 
   /// The waves of an earlier start of the run; nil where there are none. Stores that are gone are
-  /// left out, and those that are new belong to the last wave.
-  init?(of run: String, in state: FilePath, _ stores: [FoundStore]) throws {
+  /// left out, and those that are new belong to the last wave. Where the sizes are others by now, the stores come
+  /// in the same order, and as many at a time as the new ones say.
+  init?(of run: String, in state: FilePath, _ stores: [FoundStore], sizes: [WaveSize]) throws {
     let bytes = try RegularFile.bytesIfPresent(
       of: Self.path(state), limit: Self.byteLimit, isPrivate: true)
     guard let bytes, let file = try? SealedJSON.value(File.self, ofSealedOrPlain: bytes),
@@ -110,10 +125,14 @@ extension CanaryWaves {
     waves = file.waves.map { $0.compactMap { left.removeValue(forKey: FilePath($0)) } }
     waves.append(Self.byDigest(Array(left.values)))
     waves.removeAll(where: \.isEmpty)
+    guard let known = file.sizes, known != sizes.map(\.description) else { return }
+    (waves, isCutAnew) = (Self.cut(Array(waves.joined()), sizes), true)
   }
 
-  func write(of run: String, in state: FilePath) throws {
-    let file = File(run: run, waves: waves.dropLast().map { $0.map(\.path.string) })
+  func write(of run: String, sizes: [WaveSize], in state: FilePath) throws {
+    let file = File(
+      run: run, sizes: sizes.map(\.description),
+      waves: waves.dropLast().map { $0.map(\.path.string) })
     try DurableFile.write(SealedJSON.bytes(of: file), to: Self.path(state))
   }
 }

@@ -28,7 +28,11 @@ package struct PipelineDoctor: Sendable {
       ("report.html", pipeline.report.html), ("report.metrics", pipeline.report.metrics),
     ]
     .compactMap { name, path in
-      path.map { writable(name, $0.resolvingFolders.removingLastComponent()) }
+      path.map { file in
+        // A run makes the state folder first.
+        let folder = file.resolvingFolders.folder
+        return writable(name, folder == places.state ? place(ofFolder: folder) : folder)
+      }
     }
     return findings
   }
@@ -139,7 +143,7 @@ package struct PipelineDoctor: Sendable {
       }
       let kind = try FileKind(at: places.state)
       guard kind == .none else { throw DurabilityError.notFolder(places.state, kind) }
-      return writable(name, places.state.removingLastComponent())
+      return writable(name, place(ofFolder: places.state))
     } catch let error as FleetError {
       return Doctor.Finding(
         name: name, value: "\(error)", isGood: false, advice: "A run would not begin.")
@@ -182,6 +186,15 @@ package struct PipelineDoctor: Sendable {
           ? "A run begins without it, and keeps its history in the state folder until that is mended."
           : "A run would not begin. Correct that, or give another folder with --state."))
     }
+  }
+
+  /// The lowest of the folders above it that is there, in which the others are made; itself if it is.
+  private func place(ofFolder path: FilePath) -> FilePath {
+    var folder = path.absolute
+    while (try? FileKind(following: folder)) == FileKind.none, folder.folder != folder {
+      folder = folder.folder
+    }
+    return folder
   }
 
   private func writable(_ name: String, _ folder: FilePath) -> Doctor.Finding {

@@ -26,7 +26,7 @@ extension RunLimits {
         throw value.problem(
           "\(text) is not a number of bytes a second, such as 80MiB/s",
           // A bare number is hardly meant in bytes.
-          ByteSize(text) == nil ? nil : text + (Int(text) == nil ? "/s" : "MiB/s"))
+          [text + (Int(text) == nil ? "/s" : "MiB/s")].first { ByteSize(rate: $0) != nil })
       }
       return rate.bytes
     }

@@ -109,7 +109,14 @@ extension PipelineRun {
   func waves(_ stores: [FoundStore], _ setting: Setting) async throws -> [[FoundStore]] {
     guard !pipeline.canary.isEmpty, !stores.isEmpty else { return [stores] }
     let run = setting.books.run
-    if let known = try CanaryWaves(of: run, in: state, stores) { return known.waves }
+    let sizes = pipeline.canary
+    if let known = try CanaryWaves(of: run, in: state, stores, sizes: sizes) {
+      if known.isCutAnew {
+        observe(.note("The key canary has changed since the run began: its waves are others now."))
+        if options.selection.isAll { try known.write(of: run, sizes: sizes, in: state) }
+      }
+      return known.waves
+    }
     let some = CanaryWaves.byDigest(stores).prefix(Self.mostLooks)
     var cohorts: [FilePath: String] = [:]
     await withTaskGroup(of: MigrationResult.self) { group in
@@ -125,9 +132,9 @@ extension PipelineRun {
       }
       for await look in group { cohorts[FilePath(look.store)] = look.source }
     }
-    let found = CanaryWaves(stores, sizes: pipeline.canary) { cohorts[$0.path] }
+    let found = CanaryWaves(stores, sizes: sizes) { cohorts[$0.path] }
     // Those of some of the stores are not the waves of all.
-    if options.selection.isAll { try found.write(of: run, in: state) }
+    if options.selection.isAll { try found.write(of: run, sizes: sizes, in: state) }
     return found.waves
   }
 

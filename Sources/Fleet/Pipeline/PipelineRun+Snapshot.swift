@@ -49,7 +49,9 @@ extension PipelineRun {
   /// The store with the state of which a snapshot was migrated and is still there.
   func namingSnapshot(_ store: FoundStore, _ books: any StoreBooks) -> FoundStore {
     var store = store
-    if pipeline.stores.inUse == .snapshot, let known = books.entry(of: store.path) {
+    if pipeline.stores.inUse == .snapshot, !isForgotten(store, books),
+      let known = books.entry(of: store.path)
+    {
       store.snapshotIdentity = try? snapshotIdentity(store, known, books.settings)
     }
     return store
@@ -60,7 +62,7 @@ extension PipelineRun {
   ) throws -> String? {
     guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
       let output = known.output, output != store.path.string,
-      try Self.isThere(FilePath(output))
+      try Self.isThere(FilePath(output)), Self.isOutput(FilePath(output), of: known)
     else { return nil }
     return known.identity
   }
@@ -69,7 +71,8 @@ extension PipelineRun {
   func sameSnapshot(
     _ store: FoundStore, _ known: PipelineLedger.Entry?, _ books: any StoreBooks
   ) throws -> Outcome? {
-    guard let known, let identity = try snapshotIdentity(store, known, books.settings),
+    guard !isForgotten(store, books), let known,
+      let identity = try snapshotIdentity(store, known, books.settings),
       identity == (try StoreFiles(store.path).identity().name)
     else { return nil }
     return Outcome(

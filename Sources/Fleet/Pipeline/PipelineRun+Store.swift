@@ -93,9 +93,7 @@ extension PipelineRun {
         }
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }
-    let isForgotten =
-      books.isForgotten(store.path) || (options.isFresh && options.engine == .local)
-    if !isForgotten, let known = books.entry(of: store.path) {
+    if !isForgotten(store, books), let known = books.entry(of: store.path) {
       if known.settings == books.settings,
         let output = try? unchanged(
           store, request(for: store).output, since: known, books)
@@ -108,6 +106,11 @@ extension PipelineRun {
       return Outcome(store: store, result: MigrationResult(quarantined: known))
     }
     return nil
+  }
+
+  /// Whether what earlier runs came to with a store does not count.
+  func isForgotten(_ store: FoundStore, _ books: any StoreBooks) -> Bool {
+    books.isForgotten(store.path) || (options.isFresh && options.engine == .local)
   }
 
   /// Has a store done within the time that one may take.
@@ -231,7 +234,7 @@ extension PipelineRun {
 
   /// Whether what lies at an output's place may be what was written there: an application may have taken it
   /// up, and somebody may have put another file there. That one is not of its source's version.
-  private static func isOutput(_ output: FilePath, of known: PipelineLedger.Entry) -> Bool {
+  static func isOutput(_ output: FilePath, of known: PipelineLedger.Entry) -> Bool {
     // The mark may have been taken later than the output was written, and the clock may have been ahead then.
     if let mark = PipelineLedger.OutputMark(output), mark == known.outputMark,
       mark.time <= known.time

@@ -33,7 +33,7 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   package var resubmitted: Int?
   /// How many of the resubmitted tasks had never begun.
   package var neverStarted: Int?
-  /// Tasks that the scheduler itself started again.
+  /// Tasks that were begun again without a further submission, by the scheduler or by hand.
   package var restarted: Int?
   /// Backups that the run removed, by the key `backups`.
   package var prunedBackups: Int?

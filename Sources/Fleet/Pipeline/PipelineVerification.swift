@@ -214,7 +214,10 @@ package struct PipelineVerification: Sendable {
             reason: "missing",
             message: presence.obstacle.map {
               "\(path) cannot be looked at: \($0). Bring its volume or folder back, and verify again."
-            } ?? "There is no file at \(path). Look for it, or restore it from its backup.")
+            } ?? "There is no file at \(path). "
+              + (attempt.output.map { $0 != attempt.store } == true
+                ? "Look for it; the next run of the pipeline makes it again."
+                : "Look for it, or restore it from its backup."))
         ]
         return item
       }

@@ -61,7 +61,7 @@ package struct RunProgress: Codable, Sendable, Equatable {
   package var run: String?
   /// When this was written, in seconds since 1970-01-01 UTC.
   package var time: Double
-  /// The run's process number. Nil while it is starting.
+  /// The run's process number. Nil while it is starting, and where it is left to its tasks.
   package var process: Int32?
   package var found: Int
   package var done: Int
@@ -88,15 +88,19 @@ package struct RunProgress: Codable, Sendable, Equatable {
     let bytes = try? RegularFile.bytesIfPresent(of: path(state), limit: 1 << 20, isPrivate: true)
     guard let bytes, var progress = try? JSONDecoder().decode(RunProgress.self, from: Data(bytes))
     else { return nil }
-    // Nobody brings the file up to date while a run is detached, and its tasks do what is asked.
-    if let control = try? RunControl.read(in: state), control.isPaused != progress.isPaused {
+    let control = try? RunControl.read(in: state)
+    if let control, control.isPaused != progress.isPaused {
       progress.isPaused = control.isPaused
       progress.held = control.isPaused ? "paused" : nil
     }
-    // Likewise nobody asks the scheduler.
+    // Nobody brings the file up to date while a run is detached, and its tasks do what is asked; nor does anybody
+    // ask the scheduler.
     if (try? FileLock.isHeld(at: state.appending("lock"))) == false {
+      progress.process = nil
       progress.cluster?.stuck = []
       progress.cluster?.silent = nil
+      if let io = control?.ioBytesPerSecond { progress.ioBytesPerSecond = io == 0 ? nil : io }
+      if let load = control?.load { progress.load = load == 0 ? nil : load }
     }
     return progress
   }

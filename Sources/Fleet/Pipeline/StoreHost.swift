@@ -132,7 +132,10 @@ package final class StoreHost: Sendable {
     }
     let observe: @Sendable (RunEvent) -> Void = { self.tell($0, of: task) }
     switch task.work {
-    case .plan: return await DryRun(run.request(for: store)).run()
+    case .plan:
+      return await DryRun(
+        run.request(for: store), migratesSnapshots: run.pipeline.stores.inUse == .snapshot
+      ).run()
     case .look: return StoreLook(store.path).result
     case .version: return run.version(of: store, folder: FilePath(task.output ?? ""))
     case .migrate:

@@ -7,8 +7,23 @@ extension MappingText {
   /// The text form, with the schema named for editors.
   ///
   /// - Throws: ``MappingError`` when it would be larger than what is read back, and for what an archive
-  ///   can hold and the text form cannot: a property that is mapped twice.
+  ///   can hold and the text form cannot: a property that is mapped twice, an expression that is longer in its
+  ///   normal form than one may be.
   static func text(_ document: MappingDocument) throws -> String {
+    let text = try written(document)
+    do {
+      let again = try read(Array(text.utf8), file: "The text")
+      guard try written(again) == text else {
+        throw MappingError.unwritable(reason: "it would be read back as another one")
+      }
+    } catch let error as MappingError {
+      if case .unwritable = error { throw error }
+      throw MappingError.unwritable(reason: "it could not be read back. \(error)")
+    }
+    return text
+  }
+
+  private static func written(_ document: MappingDocument) throws -> String {
     try checkSize(of: document)
     for entry in document.entityMappings {
       try checkNames(of: entry.attributes, in: entry)
@@ -22,9 +37,32 @@ extension MappingText {
         node(Key.entityMappings.rawValue),
         Node(document.entityMappings.map(entry), .implicit, .block)
       ))
-    let body = try Yams.serialize(
-      node: Node(pairs, .implicit, .block), width: -1, allowUnicode: true)
+    let root = Node(pairs, .implicit, .block)
+    var body = try Yams.serialize(node: root, width: -1, allowUnicode: true)
+    if YAMLValue.hasManyAliases(Array(body.utf8)) {
+      body = YAMLValue.text(
+        ofJSON: try Yams.serialize(node: quoted(root), width: -1, allowUnicode: true))
+    }
     return "# yaml-language-server: $schema=../mapping.schema.json\n" + body
+  }
+
+  /// Every text with a character that may pass for an alias between double quotation marks, where it can be
+  /// written as a number.
+  private static func quoted(_ node: Node) -> Node {
+    switch node {
+    case .scalar(var scalar):
+      if scalar.string.utf8.contains(where: { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "&") })
+      {
+        scalar.style = .doubleQuoted
+      }
+      return .scalar(scalar)
+    case .mapping(let mapping):
+      return Node(
+        mapping.map { (quoted($0.key), quoted($0.value)) }, mapping.tag, mapping.style)
+    case .sequence(let sequence):
+      return Node(sequence.map(quoted), sequence.tag, sequence.style)
+    case .alias: return node
+    }
   }
 
   /// One long text of an archive may stand in many rows, so the sum is checked before it is made.

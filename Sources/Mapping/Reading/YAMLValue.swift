@@ -61,7 +61,7 @@ package struct YAMLValue {
   }
 
   /// Aliases of aliases grow without bound; a handful cannot.
-  private static func hasManyAliases(_ bytes: [UInt8]) -> Bool {
+  package static func hasManyAliases(_ bytes: [UInt8]) -> Bool {
     var aliases = 0
     var hasAnchor = false
     for (place, byte) in bytes.enumerated().dropLast() {
@@ -82,7 +82,7 @@ extension YAMLValue {
   ///
   /// Every JSON is YAML but for characters that YAML folds, such as U+0085, or does not take as they are, and for
   /// `*` and `&`, of which many pass for aliases. All of them stand in JSON's texts alone, where both languages know
-  /// `\u`.
+  /// `\u`, as in any YAML where they are double-quoted.
   package static func text(ofJSON json: String) -> String {
     var text = ""
     for scalar in json.unicodeScalars {

@@ -80,7 +80,8 @@ enum DefaultValue {
       // Beyond 2^53 not every whole number is a Double.
       if type == .decimal, let whole = Int64(digits), whole > .min { return .integer(whole) }
       return Double(digits).flatMap { stored(type, number: $0, text: digits) }
-    case .uuid: return hexadecimal(text).map(StoredDefault.blob)
+    // What is none stays one that no column holds: without a word it would be as if there were no default.
+    case .uuid: return hexadecimal(text).map(StoredDefault.blob) ?? .text(text)
     case .string, .uri: return .text(text)
     default: return nil
     }

@@ -24,14 +24,24 @@ struct XMLModelReader {
     return try XMLModelReader(root, path: path).model(root)
   }
 
-  private init(_ root: MarkupElement, path: String) {
+  /// - Throws: `ModelError/unreadable(path:reason:)` for what has a name twice: one of the two would go unseen.
+  private init(_ root: MarkupElement, path: String) throws {
     self.path = path
     var composites: [NameKey: [MarkupElement]] = [:]
     for element in root.children where ["composite", "compositeAttribute"].contains(element.name) {
       guard let name = element["name"] else { continue }
-      composites[NameKey(name)] = element.children(named: "attribute")
+      guard
+        composites.updateValue(element.children(named: "attribute"), forKey: NameKey(name)) == nil
+      else { throw Self.twice("composite types", name, path) }
     }
     self.composites = composites
+    var requests: Set<NameKey> = []
+    for element in root.children(named: "fetchRequest") {
+      guard let name = element["name"] else { continue }
+      guard requests.insert(NameKey(name)).inserted else {
+        throw Self.twice("fetch requests", name, path)
+      }
+    }
   }
 
   private func model(_ root: MarkupElement) throws -> ManagedObjectModel {
@@ -42,8 +52,7 @@ struct XMLModelReader {
         $0["name"].map { EntityName($0) }
       }
       guard configurations.updateValue(members, forKey: name) == nil else {
-        throw ModelError.unreadable(
-          path: path, reason: "it has two configurations named \"\(name)\". Rename one of them")
+        throw Self.twice("configurations", name, path)
       }
     }
     return ManagedObjectModel(
@@ -52,6 +61,10 @@ struct XMLModelReader {
       entities: try root.children(named: "entity").map(entity),
       configurations: configurations,
       fetchRequestTemplates: try root.children(named: "fetchRequest").map(fetchRequest))
+  }
+
+  private static func twice(_ what: String, _ name: String, _ path: String) -> ModelError {
+    .unreadable(path: path, reason: "it has two \(what) named \"\(name)\". Rename one of them")
   }
 
   private func name(of element: MarkupElement) throws -> String {
@@ -81,11 +94,11 @@ struct XMLModelReader {
           .fetchedProperty(FetchedPropertyDescription(traits: traits, fetchRequest: request)))
       case "fetchIndex": declared.append(try fetchIndex(child))
       case "compoundIndexes":
-        compound = child.children(named: "compoundIndex").map { index in
+        compound += child.children(named: "compoundIndex").map { index in
           index.children(named: "index").compactMap { $0["value"] }
         }
       case "uniquenessConstraints":
-        constraints = child.children(named: "uniquenessConstraint").map { constraint in
+        constraints += child.children(named: "uniquenessConstraint").map { constraint in
           constraint.children(named: "constraint").compactMap { $0["value"] }
         }
       default: break

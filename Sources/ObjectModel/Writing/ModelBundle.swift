@@ -146,8 +146,10 @@ extension ModelBundle {
   /// Makes a version the one that new stores get. What `.xccurrentversion` says so far is not asked: this
   /// mends one that cannot be read.
   ///
+  /// - Returns: The version's name.
   /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, `DurabilityError`.
-  package func setCurrent(_ name: String) throws {
+  @discardableResult
+  package func setCurrent(_ name: String) throws -> String {
     let name = try Self.checked(name)
     let folders = try DurableFile.names(in: path).filter { $0.ends(with: ".xcdatamodel") }
     guard folders.contains(where: { $0.isSameBytes(as: name.folder) }) else {
@@ -158,6 +160,7 @@ extension ModelBundle {
     // What cannot be read as a model is no version.
     _ = try ModelFile.read(path.appending(name.folder).string)
     try write(current: name.version)
+    return name.version
   }
 
   /// `.xccurrentversion` as Xcode formats it, with tabs.

@@ -45,6 +45,17 @@ package struct ValidationRules: Codable, Sendable, Equatable {
     var rules: [Rule] = []
     for declared in layout.hierarchy.properties(of: entity) where declared.property.isStored {
       let property = declared.property
+      if property.attribute?.type == .composite {
+        // When Core Data judges rules of elements is not known.
+        for leaf in layout.leafColumns(of: property.name, in: entity)
+        where !leaf.attribute.validation.isEmpty {
+          guard let place = places[leaf.column] else { continue }
+          rules.append(
+            Rule(
+              place: place, property: ([property.name] + leaf.path).joined(separator: "."),
+              check: .other, isDate: false))
+        }
+      }
       guard let place = layout.column(of: property.name, in: entity).flatMap({ places[$0] }) else {
         continue
       }

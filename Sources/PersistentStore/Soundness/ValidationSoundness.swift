@@ -29,6 +29,11 @@ extension StoreSoundness {
               column: quoted(column))
             findings += try judge.findings(rule, pattern)
           }
+        } else if let attribute = declared.property.attribute {
+          findings += attribute.elementsWithRules.map {
+            StoreFinding(
+              kind: .note, entity: entity.rawValue, property: $0, message: StoreFinding.notJudged)
+          }
         } else if let relationship = declared.property.relationship {
           let questions = RowQuestions(binding).counts(
             relationship, declaredBy: declared.entity, of: entity, in: table)
@@ -37,6 +42,15 @@ extension StoreSoundness {
       }
     }
     return findings
+  }
+}
+
+extension AttributeDescription {
+  /// Elements of a composite attribute that have rules. When Core Data judges these is not known.
+  fileprivate var elementsWithRules: [String] {
+    (compositeElements ?? []).flatMap { element in
+      (element.validation.isEmpty ? [] : [element.name]) + element.elementsWithRules
+    }.map { "\(name).\($0)" }
   }
 }
 

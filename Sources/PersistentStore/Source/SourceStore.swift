@@ -134,6 +134,11 @@ extension SourceStore {
     return try part(of: hierarchy.model).map { try hierarchy.restricted(to: $0) } ?? hierarchy
   }
 
+  /// Whether it carries one; false where that cannot be read.
+  package func hasCachedModel() throws -> Bool {
+    try SQLiteError.nilByContent { try cacheContent() } != nil
+  }
+
   private func cacheContent() throws -> [UInt8]? {
     guard columns(of: "Z_MODELCACHE").contains(where: { $0.name == "Z_CONTENT" }) else {
       return nil

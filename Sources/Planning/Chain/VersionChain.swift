@@ -11,7 +11,7 @@ package struct VersionChain: Sendable {
   /// From the store's version to the destination's, both included.
   package let versions: [ModelVersion]
   package let path: VersionPath
-  package let notes: [String]
+  package private(set) var notes: [String]
   /// What the whole way drops; nil where a step has a mapping model, whose losses are known once
   /// the step is planned.
   package private(set) var losses: [Loss]?
@@ -44,6 +44,11 @@ package struct VersionChain: Sendable {
       mappings: request.mappings, infersMapping: request.infersMapping, part: found.part)
     isOfUnknownVersion = found.versionName == nil
     isOfMergedModel = request.isOfMergedModel
+    if isOfMergedModel {
+      notes.append(
+        "The store is of several models that the application merges: no version between is looked at."
+      )
+    }
     if path.steps.count > 1, path.steps.allSatisfy({ $0.mappings.isEmpty }) {
       let passed = [0] + path.steps.map(\.destination)
       losses = try LossCounter.losses(of: store, over: passed.map { hierarchies[$0] })

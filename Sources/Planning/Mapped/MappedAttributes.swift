@@ -94,7 +94,12 @@ struct MappedAttributes {
       guard old.type.convertsElement(to: new.type) else { return .null }
       (base, keys) = (.variable("source"), [.key(key)] + keys)
     } else if case .keyPath(let start, let first) = expression, first.areKeys {
-      (base, keys) = (start, first + keys)
+      switch start == .variable("source") ? hasElement(path, behind: first) : nil {
+      case false?: return .null
+      case true?: (base, keys) = (start, first + keys)
+      // As one key path, an element that is not there would be a misspelt key.
+      case nil: base = .call("noindex:", [expression])
+      }
     }
     expressions.append(
       AttributeExpression(
@@ -103,6 +108,22 @@ struct MappedAttributes {
         expression: ValueExpression.keyPath(base: base, keys: keys).description,
         order: mapping.properties.attributes.firstIndex { $0.name == composite } ?? 0))
     return .null
+  }
+
+  /// Whether the composite attribute that keys lead to from a source object has an element at a path; nil where the
+  /// model does not tell.
+  private func hasElement(_ path: [String], behind keys: [KeyPathElement]) -> Bool? {
+    let names = keys.compactMap { if case .key(let name) = $0 { name } else { nil } }
+    var entity = source
+    for (place, name) in names.enumerated() {
+      switch context.source.hierarchy.property(name, of: entity)?.property {
+      case .relationship(let relationship)?: entity = relationship.destinationEntity
+      case .attribute(let attribute)? where attribute.type == .composite:
+        return attribute.element(at: (names[(place + 1)...] + path)[...]) != nil
+      default: return nil
+      }
+    }
+    return nil
   }
 
   private func expression(of property: String) -> ValueExpression? {

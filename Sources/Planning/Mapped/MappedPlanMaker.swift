@@ -29,7 +29,7 @@ struct MappedPlanMaker {
       return count > 0 ? repetition.note(mapped.files, count: count) : nil
     }
     notes += try maker.found.notes + maker.schemaNotes(triggers)
-    notes += try maker.foreignKeyNotes(isMapped: true)
+    notes += try maker.foreignKeyNotes(nil)
     if !dropped.isEmpty {
       notes.append(
         "History and CloudKit tables are not carried by a migration with a mapping model: "

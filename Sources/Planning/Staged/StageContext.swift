@@ -63,8 +63,8 @@ public struct StageContext {
 
   /// Deletes an object by the delete rules of its relationships: cascade takes objects along, deny
   /// is an error at once, nullify lets go. No action leaves references to what is gone, and so do
-  /// relationships without inverse: where they stay to the end of the stage, the migration is refused with
-  /// the reason `dangling`. Nothing happens where the object is gone already.
+  /// relationships without inverse: where they are left when the handler has returned, the migration is refused
+  /// with the reason `dangling`. Nothing happens where the object is gone already.
   ///
   /// - Throws: ``StagedMigrationError``, with code 1600 where a relationship denies it.
   public func delete(_ object: StageObject) throws {

@@ -141,10 +141,12 @@ extension UUID: StageValue {
 }
 
 extension URL: StageValue {
-  /// A URI that Foundation can read.
+  /// A URI that Foundation can read, and as it stands: what would have to be encoded would be another one.
   public init?(stageValue value: ExpressionValue) {
-    guard case .url(let text) = value else { return nil }
-    self.init(string: text)
+    guard case .url(let text) = value,
+      let url = URL(string: text, encodingInvalidCharacters: false), url.absoluteString == text
+    else { return nil }
+    self = url
   }
   /// The absolute text of the URL.
   public var stageValue: ExpressionValue { .url(absoluteString) }

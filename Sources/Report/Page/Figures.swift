@@ -32,9 +32,10 @@ enum Figures {
     return String(format: "%.\(digits)f", value) + space + units[unit]
   }
 
-  static func seconds(_ seconds: Double) -> String {
-    switch seconds {
-    case ..<1: "\(Int((max(0, seconds) * 1000).rounded()))\(space)ms"
+  static func seconds(_ number: Double) -> String {
+    let seconds = number.isFinite ? min(max(number, 0), 1e11) : 0
+    return switch seconds {
+    case ..<1: "\(Int((seconds * 1000).rounded()))\(space)ms"
     case ..<120: String(format: "%.1f", seconds) + "\(space)s"
     case ..<7200: "\(Int(seconds / 60))\(space)min \(Int(seconds) % 60)\(space)s"
     default: "\(count(Int64(seconds / 3600)))\(space)h \(Int(seconds / 60) % 60)\(space)min"

@@ -1,0 +1,56 @@
+extension SlurmScheduler {
+  /// Of the machines that may be used.
+  func processors() async throws -> Int {
+    let machines = try await machines().filter(\.isUsable).map(\.processors).sorted(by: >)
+    return machines.prefix(settings.nodes ?? machines.count).reduce(0, +)
+  }
+
+  /// A machine that tasks could be sent to.
+  struct Machine: Sendable, Equatable {
+    var name: String
+    var processors: Int
+    /// Slurm's word, such as `idle` or `down*`.
+    var state: String
+
+    /// Whether it is there, and takes tasks now or later.
+    var isUsable: Bool {
+      ["idle", "mixed", "allocated", "completing"].contains { state.hasPrefix($0) }
+        && !state.hasSuffix("*")
+    }
+  }
+
+  /// The machines of the partition that tasks may be sent to, each once.
+  func machines() async throws -> [Machine] {
+    // A line for each machine and partition; the default one has an asterisk.
+    let text = try await output("sinfo", ["-h", "-N", "-o", "%N|%c|%T|%P"] + partition)
+    let lines = text.split(separator: "\n").map {
+      $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+    }.filter { $0.count == 4 }
+    let isNamed = settings.partition != nil || !lines.contains { $0[3].hasSuffix("*") }
+    var machines: [String: Machine] = [:]
+    for line in lines where isNamed || line[3].hasSuffix("*") {
+      guard let count = Int(line[1]) else { continue }
+      machines[line[0]] = Machine(name: line[0], processors: count, state: line[2])
+    }
+    let (wanted, leftOut) = (try await nodes("nodelist", "w"), try await nodes("exclude", "x"))
+    return machines.values.sorted { $0.name < $1.name }.filter {
+      wanted?.contains($0.name) ?? true && leftOut?.contains($0.name) != true
+    }
+  }
+
+  /// The machines that options of the key `sbatch` name; nil where none does, or where they are in a file.
+  private func nodes(_ option: String, _ short: String) async throws -> Set<String>? {
+    let given = settings.sbatch.last { $0.hasPrefix("--\(option)=") || $0.hasPrefix("-\(short)") }
+    guard let given else { return nil }
+    let list = given.dropFirst(given.hasPrefix("--") ? option.count + 3 : short.count + 1)
+    guard !list.contains("/") else { return nil }
+    let names = try await output("scontrol", ["show", "hostnames", String(list)])
+    return Set(names.split(separator: "\n").map(String.init))
+  }
+
+  /// The names of all partitions.
+  func partitions() async throws -> [String] {
+    let text = try await output("sinfo", ["-h", "-o", "%R"])
+    return Set(text.split(separator: "\n").map(String.init)).sorted()
+  }
+}

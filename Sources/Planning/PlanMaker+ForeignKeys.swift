@@ -1,0 +1,50 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+extension PlanMaker {
+  /// Tables of the application whose foreign keys name a table of the model. Their text and their
+  /// values are carried as they are, though objects may go to another table or get other keys.
+  ///
+  /// - Parameter schema: The destination's; nil where a mapping model makes the objects.
+  func foreignKeyNotes(_ schema: DestinationSchema?) throws -> [String] {
+    let source = context.source
+    let all = source.tables.map(\.name) + source.joinTables.map(\.name)
+    return try context.store.foreignTables().filter { !$0.isVirtual }.flatMap {
+      table -> [String] in
+      let rows = try context.store.connection.rows(
+        "SELECT \"table\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY 1, id, seq",
+        [.text(table.name)])
+      let named = Dictionary(grouping: rows) { $0.first?.text?.columnKey ?? [] }
+      return named.sorted { $0.key.lexicographicallyPrecedes($1.key) }.compactMap {
+        key, rows -> String? in
+        guard let name = all.first(where: { $0.columnKey == key }) else { return nil }
+        let begin = "The table \(table.name) refers to \(name)"
+        guard let schema else {
+          return "\(begin) by keys of the source, which are carried as they are."
+        }
+        let columns = rows.compactMap { $0.last?.text }
+        let strange = schema.strangeNames(
+          among: [name] + columns, of: binding, successors: SuccessorNames(context.inference))
+        guard let model = source.tables.first(where: { $0.name == name }),
+          strange.allSatisfy({ $0 == name })
+        else {
+          return strange.isEmpty
+            ? nil
+            : "\(begin), and \(strange.joined(separator: ", ")) is not in the new store what it was. "
+              + "The reference is carried as it is: SQLite refuses changes where foreign keys are enforced."
+        }
+        let next = Set(
+          model.entities.compactMap {
+            context.successor[$0].flatMap { context.destination.table(of: $0)?.name }
+          })
+        if next == [model.name] { return nil }
+        return begin
+          + (next.isEmpty
+            ? ", whose objects have no successor."
+            : ", whose objects go to \(next.sorted().joined(separator: " and ")).")
+          + " The reference is carried as it is."
+      }
+    }
+  }
+}
