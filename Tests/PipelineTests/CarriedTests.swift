@@ -225,18 +225,6 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(try folder.table("stores/a.sqlite", "SELECT a FROM loose ORDER BY 1") == ["1", "7"])
   }
 
-  /// Bytes that an index's expression makes of a small store.
-  @Test func `has no index of values that are longer than the store`() throws {
-    let (folder, run) = try migration(
-      from: [entity("A", text("x"))], to: [entity("A", text("x"), text("m"))],
-      rows: """
-        CREATE TABLE loose (a); INSERT INTO loose VALUES (1);
-        CREATE INDEX longer ON loose (length(hex(zeroblob(40000000 + a))));
-        """)
-    #expect(run.status == 65, "\(run.messages)")
-    #expect(try folder.table("stores/a.sqlite", "SELECT a FROM loose") == ["1"])
-  }
-
   /// A new entity takes the first number, by which a join table is named; a column is renamed.
   @Test func `says which foreign keys of an application lead nowhere`() throws {
     func many(_ name: String, _ entity: String, _ inverse: String) -> String {

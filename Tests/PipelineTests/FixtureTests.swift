@@ -111,7 +111,7 @@ import Testing
       (["--entity-rows", "Recipes=3"], 64, "no concrete entity Recipes"),
       (["--entity-rows", "Recipe"], 64, "ENTITY=COUNT"),
       (["--nulls", "2"], 64, "from 0 to 1"),
-      (["--rows", "2000000000"], 64, "rows of one table"),
+      (["--rows", "2000000000"], 64, "more rows than"),
     ]
     for (words, status, message) in cases {
       let run = try Godwit.run(["fixture", Self.recipes, "-o", store] + words)
