@@ -208,9 +208,11 @@ struct PlanMaker {
   /// number of no entity, left of an earlier version, that is one's in the destination.
   /// Source: `core-data-sqlite-format.md` §10, §11.
   private func expression(_ column: String, in table: String) throws -> String {
-    let isHistory = table == "ACHANGE" && column == "ZENTITY"
+    let isHistory =
+      table.columnKey == "ACHANGE".columnKey && column.columnKey == "ZENTITY".columnKey
     let isCloudKit =
-      table.hasPrefix("ANSCK") && ["ZENTITY", "ZENTITYID"].contains(column)
+      table.isMirroringTable
+      && ["ZENTITY", "ZENTITYID"].contains { column.columnKey == $0.columnKey }
     guard isHistory || isCloudKit else { return quoted(column) }
     let lowest = isCloudKit ? try lowestNumber(column, in: table) : 0
     func none(_ number: Int64) -> Int64 { isCloudKit ? lowest - number : 0 }
@@ -224,6 +226,17 @@ struct PlanMaker {
     numbers.removeAll { $0 == $1 }
     if numbers.isEmpty, try !holds(left, column, in: table) { return quoted(column) }
     numbers += left.map { ($0, none($0)) }
+    // Its rows would have other keys, which others refer to.
+    let shape = try context.store.connection.shape(of: table)
+    if shape?.columns.contains(where: { $0.keyPlace > 0 && $0.name.columnKey == column.columnKey })
+      == true
+    {
+      throw PlanError.unsupported(
+        store: request.store.string,
+        what:
+          "the table \(table) has numbers of entities, which change, in its key \(column): Core Data makes none "
+          + "like it")
+    }
     let type = context.store.columns(of: table).first { $0.name.isSameName(as: column) }?.type
     // As the column keeps it: what is compared afterwards is what was computed.
     func kept(_ number: Int64) -> String {

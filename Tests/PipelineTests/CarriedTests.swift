@@ -212,6 +212,27 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(pupils == ["1", "2"])
   }
 
+  // MARK: History
+
+  @Test(arguments: ["ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY)", "aChange (id, zEntity INTEGER)"])
+  func `is history, with the new numbers of entities, whatever letters its names have`(
+    table: String
+  ) throws {
+    let (folder, _) = try migrated(
+      from: [entity("X", text("x"))], to: [entity("A", text("a")), entity("X", text("x"))],
+      rows: "CREATE TABLE \(table); INSERT INTO ACHANGE VALUES (1, 1)")
+    #expect(try folder.table("stores/a.sqlite", "SELECT ZENTITY FROM ACHANGE") == ["2"])
+  }
+
+  @Test func `is no history whose keys are numbers of entities`() throws {
+    let (folder, run) = try migration(
+      from: [entity("X", text("x"))], to: [entity("A", text("a")), entity("X", text("x"))],
+      rows:
+        "CREATE TABLE ACHANGE (ZENTITY INTEGER PRIMARY KEY, n); INSERT INTO ACHANGE VALUES (1, 5)")
+    #expect(run.status == 65 && run.messages.contains("ACHANGE"), "\(run.messages)")
+    #expect(try folder.table("stores/a.sqlite", "SELECT ZENTITY FROM ACHANGE") == ["1"])
+  }
+
   // MARK: An application's own constraints
 
   /// SQLite judges none in a file that it only reads, so neither `verify` nor `plan` could tell.

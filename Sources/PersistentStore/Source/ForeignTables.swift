@@ -94,3 +94,14 @@ extension SourceStore {
       && !LayoutProblem.folded(table).starts(with: Array("SQLITE_".utf8))
   }
 }
+
+/// Names are Core Data's in whatever letters SQLite takes for the same.
+extension String {
+  /// Whether a table is one of persistent history. Source: `core-data-sqlite-format.md` §10.
+  package var isHistoryTable: Bool {
+    ["ATRANSACTION", "ATRANSACTIONSTRING", "ACHANGE"].contains { columnKey == $0.columnKey }
+  }
+
+  /// Whether a table is one of CloudKit's mirroring. Source: §11.
+  package var isMirroringTable: Bool { columnKey.starts(with: "ANSCK".columnKey) }
+}

@@ -133,7 +133,9 @@ extension Loss {
         .integer ?? 0
     }
     var losses: [Loss] = []
-    let transactions = tables.contains("ATRANSACTION") ? try rows("ATRANSACTION") : 0
+    let transactions = try tables.filter { $0.columnKey == "ATRANSACTION".columnKey }.reduce(0) {
+      try $0 + rows($1)
+    }
     if transactions > 0 {
       losses.append(
         Loss(
@@ -142,7 +144,7 @@ extension Loss {
             + "\(number(transactions, "transaction")) \(transactions == 1 ? "is" : "are") dropped.")
       )
     }
-    let mirrored = try tables.filter { $0.hasPrefix("ANSCK") }.reduce(0) { try $0 + rows($1) }
+    let mirrored = try tables.filter(\.isMirroringTable).reduce(0) { try $0 + rows($1) }
     if mirrored > 0 {
       losses.append(
         Loss(

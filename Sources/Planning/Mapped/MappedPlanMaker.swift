@@ -107,7 +107,7 @@ struct MappedPlanMaker {
 
   /// History and CloudKit mirroring refer to objects by keys and entity numbers of the source.
   static func isCoreDataOwn(_ table: String) -> Bool {
-    ["ATRANSACTION", "ATRANSACTIONSTRING", "ACHANGE"].contains(table) || table.hasPrefix("ANSCK")
+    table.isHistoryTable || table.isMirroringTable
   }
 
   /// A new store UUID that follows from the plan, so that a rerun gives the same: the form of a
