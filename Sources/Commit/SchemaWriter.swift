@@ -1,6 +1,5 @@
 import GodwitDurableFiles
 import GodwitObjectModel
-import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
@@ -77,18 +76,11 @@ extension SchemaWriter {
     for sql in plan.triggers { try file.define(.trigger, sql) }
   }
 
-  /// An application's own expressions are computed here.
   private func make(_ index: Waiting) throws {
     guard plan.foreignTables.contains(where: { $0.name.isSameName(as: index.table) }) else {
       return try file.execute(index.sql)
     }
-    let length = file.boundValues(byFile: plan.readPath)
-    defer { file.setLengthLimit(length) }
-    do {
-      try file.execute(index.sql)
-    } catch let error as SQLiteError where error.isTooLong {
-      throw StoreError.tooLong(valueOf: index.table, in: plan.sourcePath)
-    }
+    try plan.boundingValues(of: index.table, in: file) { try file.execute(index.sql) }
   }
 
   /// The rows that a unique index refuses. Without a journal the index is half there now.

@@ -101,21 +101,15 @@ extension StoreAssembly {
     _ table: ForeignTablePlan, in file: Connection, _ schema: inout SchemaWriter,
     _ rows: inout RowCounter
   ) throws {
-    // An application's own columns are computed here. Whether rows keep its CHECK constraints is its own matter:
-    // they are carried as they are, and where a file may not be written SQLite does not ask.
-    let length = file.boundValues(byFile: plan.readPath)
+    // Whether rows keep an application's CHECK constraints is its own matter: they are carried as they are, and
+    // where a file may not be written SQLite does not ask.
     try file.execute("PRAGMA ignore_check_constraints = ON")
-    defer {
-      file.setLengthLimit(length)
-      try? file.execute("PRAGMA ignore_check_constraints = OFF")
-    }
-    do {
+    defer { try? file.execute("PRAGMA ignore_check_constraints = OFF") }
+    try plan.boundingValues(of: table.name, in: file) {
       try carry(
         table.name, table.columns, from: table.name, expressions: table.expressions,
         rowIDName: table.rowIDName, in: file, &schema, &rows)
       try computeColumns(of: table.name, in: file)
-    } catch let error as SQLiteError where error.isTooLong {
-      throw StoreError.tooLong(valueOf: table.name, in: plan.sourcePath)
     }
     // AUTOINCREMENT: numbers of deleted rows must not be given out again.
     let hasSequences = try file.rows(
@@ -181,13 +175,21 @@ extension StoreAssembly {
   }
 }
 
-extension StoreError {
-  /// Of an expression of an application's table.
-  static func tooLong(valueOf table: String, in store: String) -> StoreError {
-    .damaged(
-      FilePath(store),
-      reason:
-        "an expression of the table \(table) computes a value that is longer than the store, and than 1 MiB"
-    )
+extension MigrationPlan {
+  /// Does what computes an application's own columns and expressions.
+  ///
+  /// - Throws: `StoreError/damaged(_:reason:)` for a value that is longer than the store.
+  func boundingValues(of table: String, in file: Connection, _ compute: () throws -> Void) throws {
+    let length = file.boundValues(byFile: readPath)
+    defer { file.setLengthLimit(length) }
+    do {
+      try compute()
+    } catch let error as SQLiteError where error.isTooLong {
+      throw StoreError.damaged(
+        FilePath(sourcePath),
+        reason:
+          "an expression of the table \(table) computes a value that is longer than the store, and than 1 MiB"
+      )
+    }
   }
 }

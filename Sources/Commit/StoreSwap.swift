@@ -150,9 +150,7 @@ extension StoreSwap {
       throw CommitError.sourceChanged(store: source.store)
     }
     let target = StoreFiles(destination)
-    // SQLite would replay a WAL or journal of that name into the new store.
-    for path in [target.store, target.wal, target.journal, target.shm]
-    where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+    try Self.requireNothing(at: target)
     var journal = try beginning(.publish, assembled)
     let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
@@ -167,6 +165,13 @@ extension StoreSwap {
     try journal.write(in: run, leases)
     try steps.goForward(&journal)
     return journal
+  }
+
+  /// - Throws: ``CommitError/destinationExists(path:)``.
+  package static func requireNothing(at target: StoreFiles) throws {
+    // SQLite would replay a WAL or journal of that name into the new store.
+    for path in [target.store, target.wal, target.journal, target.shm]
+    where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
   }
 
   /// - Throws: ``CommitError/sourceChanged(store:)`` where files that rows refer to are not there: an application

@@ -38,7 +38,7 @@ package enum TemporaryFolders {
     // Elsewhere, and on a volume that hangs, nobody waits for it who ends the process.
     guard known.withLock({ $0.paths.contains(name) }) else { return try make() }
     try known.withLock { known in
-      guard !known.areRemoved || !known.paths.contains(name) else {
+      guard !known.areRemoved else {
         throw DurabilityError.failed(call: "mkdir", path: folder, .canceled)
       }
       try make()

@@ -49,8 +49,7 @@ struct ToOneTargets: Sendable {
     else { return nil }
     self.members = members
     self.targets = targets
-    var nulls =
-      relationship.traits.isOptional ? options.nullFraction : 0
+    var nulls = relationship.traits.isOptional ? options.nullFraction : 0
     let own = "\(entity).\(relationship.name)"
     var purpose = own
     guard members.count > 0, targets.count > 0 else {

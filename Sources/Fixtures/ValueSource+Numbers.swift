@@ -49,9 +49,13 @@ extension ValueSource {
 
   /// As a Float holds it, and within the bounds where one does.
   func rounded(_ number: Double) -> Double {
+    func keeps(_ number: Float) -> Bool { number.isFinite && isWithin(Double(number)) }
     let nearest = Float(number)
-    let all = [nearest, nearest.nextDown, nearest.nextUp].map { Double($0) }
-    return all.first { isWithin($0) && $0.isFinite } ?? all[0]
+    if !keeps(nearest) {
+      if keeps(nearest.nextDown) { return Double(nearest.nextDown) }
+      if keeps(nearest.nextUp) { return Double(nearest.nextUp) }
+    }
+    return Double(nearest)
   }
 
   /// The rules' bounds, and those of ``StoreOptions/largestInteger`` inside them.

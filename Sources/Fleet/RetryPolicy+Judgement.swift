@@ -168,13 +168,7 @@ extension RetryPolicy {
     case .uniqueness(let entity, let index, let rows):
       return duplicates(entity, index, rows, "\(error)")
     case .givenValue(let entity, let property, _, let rows, _):
-      var judgement = Judgement(
-        .badInput, uniqueness, "\(error)", code: error.code, entity: entity)
-      judgement.verdict = .refused
-      judgement.reasons[0].property = property
-      judgement.reasons[0].primaryKeys = rows.primaryKeys
-      judgement.reasons[0].count = rows.count
-      return judgement
+      return duplicates(entity, property: property, rows, code: error.code, "\(error)")
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
     case .leaseLost, .lockGone: return Judgement(.locked, Self.leaseLost, "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
@@ -194,13 +188,17 @@ extension RetryPolicy {
   private static func duplicates(
     _ entity: String?, _ index: String, _ rows: RowTally, _ message: String
   ) -> Judgement {
-    var judgement = Judgement(
-      .badInput, uniqueness, message,
-      code: CommitError.uniqueness(entity: entity, index: index, rows: rows).code, entity: entity)
+    duplicates(
+      entity, property: index.after("Z_\(entity ?? "")_UNIQUE_"), rows,
+      code: CommitError.uniqueness(entity: entity, index: index, rows: rows).code, message)
+  }
+
+  private static func duplicates(
+    _ entity: String?, property: String?, _ rows: RowTally, code: Int?, _ message: String
+  ) -> Judgement {
+    var judgement = Judgement(.badInput, uniqueness, message, code: code, entity: entity)
     judgement.verdict = .refused
-    if let property = index.after("Z_\(entity ?? "")_UNIQUE_") {
-      judgement.reasons[0].property = property
-    }
+    judgement.reasons[0].property = property
     judgement.reasons[0].primaryKeys = rows.primaryKeys
     judgement.reasons[0].count = rows.count
     return judgement

@@ -23,10 +23,9 @@ enum StoreReplacement {
     try URITablePlace.checkReplacement(uriTable, by: request)
     let place = (request.output ?? request.store).removingLastComponent()
     try Folder.checkWritable(place.isEmpty ? "." : place)
-    if let output = request.output.map(StoreFiles.init), try !DurableFile.exists(output.store) {
-      for path in [output.wal, output.journal, output.shm] where try DurableFile.exists(path) {
-        throw CommitError.destinationExists(path: path)
-      }
+    // One that is there may be of an earlier run, see ``EarlierOutput``.
+    if let output = request.output, try !DurableFile.exists(output) {
+      try StoreSwap.requireNothing(at: StoreFiles(output))
     }
     guard request.output == nil, let owner = ownerWhoHolds(request.store) else { return }
     throw FleetError.heldByOwner(path: request.store.string, user: owner)

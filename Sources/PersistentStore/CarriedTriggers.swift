@@ -35,12 +35,12 @@ package struct CarriedTriggers: Sendable, Equatable {
 }
 
 extension DestinationSchema {
-  /// Those of some names of tables and columns that mean another thing than in the source, or nothing.
+  /// Tells of a table's or column's name whether it means another thing than in the source, or nothing.
   package func strangeNames(
-    among names: [String], of source: StoreBinding, successors: SuccessorNames = .same
-  ) -> [String] {
+    in source: StoreBinding, successors: SuccessorNames
+  ) -> (String) -> Bool {
     let comparison = TriggerComparison(source, layout, successors)
-    return names.filter { !comparison.isSame(name: $0) }
+    return { !comparison.isSame($0.columnKey) }
   }
 
   /// Sorts a source store's triggers into those that mean the same in the destination and those
@@ -146,9 +146,9 @@ private struct TriggerComparison {
       })
   }
 
-  func isSame(name: String) -> Bool {
-    let word = name.columnKey
-    return Self.system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
+  /// - Parameter word: A name as SQLite compares names.
+  func isSame(_ word: [UInt8]) -> Bool {
+    Self.system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
   }
 
   private static let system = Set(EntityTable.systemColumns.map(\.columnKey))
@@ -181,10 +181,7 @@ private struct TriggerComparison {
     let text = TriggerText(sql)
     if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
     if !text.filledByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
-    return words.contains(trigger.table.columnKey)
-      && words.allSatisfy { word in
-        Self.system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
-      }
+    return words.contains(trigger.table.columnKey) && words.allSatisfy(isSame)
   }
 
   /// Whether every number of an entity is that of its successor.

@@ -10,6 +10,9 @@ extension PlanMaker {
   func foreignKeyNotes(_ schema: DestinationSchema?) throws -> [String] {
     let source = context.source
     let all = source.tables.map(\.name) + source.joinTables.map(\.name)
+    // Of no use to most stores.
+    lazy var isStrange = schema?.strangeNames(
+      in: binding, successors: SuccessorNames(context.inference))
     return try context.store.foreignTables().filter { !$0.isVirtual }.flatMap {
       table -> [String] in
       let rows = try context.store.connection.rows(
@@ -20,12 +23,10 @@ extension PlanMaker {
         key, rows -> String? in
         guard let name = all.first(where: { $0.columnKey == key }) else { return nil }
         let begin = "The table \(table.name) refers to \(name)"
-        guard let schema else {
+        guard let isStrange else {
           return "\(begin) by keys of the source, which are carried as they are."
         }
-        let columns = rows.compactMap { $0.last?.text }
-        let strange = schema.strangeNames(
-          among: [name] + columns, of: binding, successors: SuccessorNames(context.inference))
+        let strange = ([name] + rows.compactMap { $0.last?.text }).filter(isStrange)
         guard let model = source.tables.first(where: { $0.name == name }),
           strange.allSatisfy({ $0 == name })
         else {

@@ -52,8 +52,8 @@ package struct ValidationRules: Codable, Sendable, Equatable {
           guard let place = places[leaf.column] else { continue }
           rules.append(
             Rule(
-              place: place, property: ([property.name] + leaf.path).joined(separator: "."),
-              check: .other, isDate: false))
+              place: place, property: leaf.keyPath(below: property.name), check: .other,
+              isDate: false))
         }
       }
       guard let place = layout.column(of: property.name, in: entity).flatMap({ places[$0] }) else {

@@ -30,10 +30,13 @@ extension StoreSoundness {
             findings += try judge.findings(rule, pattern)
           }
         } else if let attribute = declared.property.attribute {
-          findings += attribute.elementsWithRules.map {
-            StoreFinding(
-              kind: .note, entity: entity.rawValue, property: $0, message: StoreFinding.notJudged)
-          }
+          // Of a composite one. When Core Data judges rules of elements is not known.
+          findings += binding.layout.leafColumns(of: attribute.name, in: entity)
+            .filter { !$0.attribute.validation.isEmpty }.map { leaf in
+              StoreFinding(
+                kind: .note, entity: entity.rawValue,
+                property: leaf.keyPath(below: attribute.name), message: StoreFinding.notJudged)
+            }
         } else if let relationship = declared.property.relationship {
           let questions = RowQuestions(binding).counts(
             relationship, declaredBy: declared.entity, of: entity, in: table)
@@ -42,15 +45,6 @@ extension StoreSoundness {
       }
     }
     return findings
-  }
-}
-
-extension AttributeDescription {
-  /// Elements of a composite attribute that have rules. When Core Data judges these is not known.
-  fileprivate var elementsWithRules: [String] {
-    (compositeElements ?? []).flatMap { element in
-      (element.validation.isEmpty ? [] : [element.name]) + element.elementsWithRules
-    }.map { "\(name).\($0)" }
   }
 }
 
