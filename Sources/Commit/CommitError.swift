@@ -166,7 +166,8 @@ extension CommitError: CustomStringConvertible {
         + "move this folder away, and run again."
     case .foreignJournal(let path, let reason):
       "\(path) does not belong to this run: \(reason). Nothing was changed. Run the command that "
-        + "began that commit again, or give another run directory with --state."
+        + "began that commit again; where its store has been moved since, move it back first. Another run "
+        + "directory, with --state, leaves that commit as it is."
     case .twoStores(let store, let other, let backup):
       "A commit was cut off, and applications have written since to \(store) and to \(other), which had that "
         + "name before. The store as it was is kept at \(backup). Decide which of the two is the store, move "

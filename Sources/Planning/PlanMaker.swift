@@ -20,6 +20,7 @@ struct PlanMaker {
 
   func plan() throws -> MigrationPlan {
     let store = context.store
+    try requireOwnTables()
     var tables = TablePlanner(context: context).plans()
     name(&tables)
     let joins = JoinTablePlanner(context: context).plans()

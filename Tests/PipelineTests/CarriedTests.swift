@@ -268,6 +268,34 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(!notes.contains { $0.contains("The table keys") }, "\(notes)")
   }
 
+  /// The application may have given a column of the model a collation or a function that only it has.
+  @Test(arguments: [true, false])
+  func `is no table of the model that SQLite cannot read without the application`(
+    isInferred: Bool
+  ) throws {
+    let mapping = """
+      mapping-model: 1
+      entity-mappings: [{ source: A, destination: A, attributes: { x: $source.x } }]
+      """
+    let (folder, run) = try migration(
+      from: [entity("A", text("x"))], to: [entity("A", text("x"), text("m"))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 1, 1, 'x');
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET sql = replace(sql, 'ZX VARCHAR', 'ZX VARCHAR COLLATE LOCALIZED')
+         WHERE name = 'ZA'
+        """, mapping: isInferred ? nil : mapping)
+    #expect(run.status == 65, "\(run.messages)")
+    #expect(run.messages.contains("ZA") && run.messages.contains("LOCALIZED"), "\(run.messages)")
+    let rest = [folder.path("stores/a.sqlite"), "--models", folder.path("M.xcdatamodeld")]
+    let plan = try Godwit.run(
+      ["plan", "--to", "New"] + rest
+        + (isInferred ? [] : ["--mapping", folder.path("m.yaml")]))
+    #expect(plan.status == 65, "\(plan.messages)")
+    let repair = try Godwit.run(["repair", "--output", folder.path("repaired.sqlite")] + rest)
+    #expect(repair.status == 0, "\(repair.messages)")
+  }
+
   // MARK: Numbers
 
   /// SQLite keeps a whole number as an integer where it writes to a column of dates or decimals, and takes

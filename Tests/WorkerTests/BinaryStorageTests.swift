@@ -91,4 +91,29 @@ import Testing
     }
     #expect(isRepeated && code == 134_111 && reasons.map(\.primaryKeys) == [[1, 2]])
   }
+
+  /// Files of holes take no room, and reading them would.
+  @Test func `is taken from a row's files up to one bound for all of them`() throws {
+    let names = ["0A0A0A0A-0000-4000-8000-00000000000A", "0A0A0A0A-0000-4000-8000-00000000000B"]
+    func model(_ isExternal: Bool) -> [EntityDescription] {
+      let attributes = ["a", "b"].map {
+        AttributeDescription(
+          traits: PropertyTraits(name: $0, isOptional: true), type: .binary,
+          allowsExternalBinaryDataStorage: isExternal)
+      }
+      return [EntityDescription(name: "Blob", properties: attributes.map { .attribute($0) })]
+    }
+    let values = names.map { "CAST(X'02' || '\($0)' || X'00' AS BLOB)" }.joined(separator: ", ")
+    let fixture = try MigrationFixture(
+      from: model(true), to: model(false),
+      rows: "INSERT INTO ZBLOB (Z_PK, Z_ENT, Z_OPT, ZA, ZB) VALUES (7, 1, 1, \(values))")
+    for name in names { try fixture.putExternalData("a", inFile: name) }
+    try fixture.enlargeExternalData(names[1], to: ExternalData.mostBytes)
+    #expect {
+      try fixture.migrate()
+    } throws: { error in
+      guard case StageError.externalData(let entity, let key, _) = error else { return false }
+      return entity == "Blob" && key == 7
+    }
+  }
 }

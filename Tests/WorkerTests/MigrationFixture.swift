@@ -58,6 +58,14 @@ final class MigrationFixture {
     try Data(content.utf8).write(to: URL(filePath: external.appending(name).string))
   }
 
+  /// Lets a file of external data end in a hole.
+  func enlargeExternalData(_ name: String, to bytes: Int) throws {
+    let file = folder.appending(".source_SUPPORT/_EXTERNAL_DATA").appending(name)
+    let handle = try FileHandle(forUpdating: URL(filePath: file.string))
+    try handle.truncate(atOffset: UInt64(bytes))
+    try handle.close()
+  }
+
   /// - Parameter mapping: A mapping model as text; nil to have it inferred.
   func plan(_ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
     -> MigrationPlan

@@ -16,6 +16,7 @@ struct MappedPlanMaker {
   private var request: MigrationRequest { maker.request }
 
   func plan() throws -> MigrationPlan {
+    try maker.requireOwnTables()
     let schema = DestinationSchema(context.destination)
     let triggers = try schema.carriedTriggers(
       from: maker.binding,

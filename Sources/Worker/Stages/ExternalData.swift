@@ -22,6 +22,7 @@ struct ExternalData {
   ) throws {
     // Values are laid out first and pointed to afterwards: the buffer may move while it grows.
     var extents: [(place: Int, offset: Int, count: Int)] = []
+    var read = 0
     for place in 0..<operations.count {
       let operation = operations[place]
       switch operation.code {
@@ -53,7 +54,9 @@ struct ExternalData {
         scratch.append(1 as UInt8)
         scratch.append(value.buffer)
       } else if marker == .file {
-        scratch.append(try file(named: value, entity: entity, primaryKey: primaryKey))
+        let bytes = try file(named: value, entity: entity, primaryKey: primaryKey, besides: read)
+        read += bytes.count
+        scratch.append(bytes)
       } else if marker == .inline {
         scratch.append(UnsafeRawBufferPointer(rebasing: value.buffer.dropFirst()))
       } else {
@@ -76,10 +79,14 @@ struct ExternalData {
     return folder + "/" + name
   }
 
-  func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
+  /// - Parameter read: The bytes of the row's other files, which the limit is for, too: files of some blocks may
+  ///   be as large as they like.
+  func file(
+    named value: RawValue, entity: String, primaryKey: Int64, besides read: Int = 0
+  ) throws -> [UInt8] {
     let path = try path(of: value, entity: entity, primaryKey: primaryKey)
     do {
-      return try RegularFile.bytes(of: FilePath(path), limit: Self.mostBytes)
+      return try RegularFile.bytes(of: FilePath(path), limit: Self.mostBytes - read)
     } catch let error as DurabilityError {
       guard let reason = Self.reason(error) else { throw error }
       throw StageError.externalData(entity: entity, primaryKey: primaryKey, reason: reason)
@@ -91,7 +98,8 @@ struct ExternalData {
     switch error {
     case .notRegular(let path, let kind): "\(path.lastComponent?.string ?? "") is \(kind)"
     case .symbolicLink(let path): "\(path.lastComponent?.string ?? "") is a symbolic link"
-    case .tooLarge: "the file has more than \(mostBytes) bytes, the most that a row can hold"
+    case .tooLarge:
+      "the row's files have more than \(mostBytes) bytes, the most that a row can hold"
     default: error.isNotFound ? "the file is missing" : nil
     }
   }
