@@ -14,7 +14,8 @@ extension LossPolicy {
   static let help: ArgumentHelp =
     """
     Rows, values and references that the destination has no place for: allow counts them; warn \
-    reports them, too, and refuses references that several objects would have to share; refuse \
+    reports them, too, and refuses references that several objects would have to share, unless a \
+    mapping model gives them; refuse \
     refuses a migration that loses anything. Default: what the pipeline says, else warn; a pipeline that does not say \
     so refuses every loss of a version that is not among its models.
     """

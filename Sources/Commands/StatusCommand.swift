@@ -11,7 +11,8 @@ struct StatusCommand: ParsableCommand {
       Every store of the pipeline counts, as the last run that came to it left it: a run over some of the \
       stores changes nothing of the others. Times are UTC. Exits with 3 where stores are not migrated, \
       where no run is known, where a rollback was cut off, where the last run was interrupted or ended with another exit code than 0, \
-      or where what the last runs did cannot be read or is not as it was written, or the ledger was gone or older than the last one, and with 0 otherwise.
+      or where what the last runs did cannot be read or is not as it was written, or the ledger was gone, or \
+      older than the last one or the last rollback, and with 0 otherwise.
       """)
 
   @OptionGroup var arguments: PipelineArguments

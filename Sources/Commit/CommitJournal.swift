@@ -123,6 +123,21 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   /// Whether the assembled file has lost the store's name again, or is about to, and goes: no process puts it in
   /// place any more.
   var isGivenUp: Bool?
+
+  /// Who began the commit; nil for a store that was migrated by itself, and in journals of earlier versions.
+  package var owner: Owner?
+
+  /// A run of a pipeline. Several pipelines may have one state folder, and one finish what another began.
+  package struct Owner: Codable, Sendable, Equatable {
+    package var run: String
+    /// The pipeline's name, and the path of its file.
+    package var pipeline: String
+    package var file: String
+
+    package init(run: String, pipeline: String, file: String) {
+      (self.run, self.pipeline, self.file) = (run, pipeline, file)
+    }
+  }
 }
 
 extension CommitJournal {

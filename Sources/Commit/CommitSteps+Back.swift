@@ -44,7 +44,12 @@ extension CommitSteps {
             try FileMark(FilePath($0).appending(name)) != nil
           }
       }
-      try ExternalDataFolder.remove(added, from: journal.files.externalDataFolder)
+      try alone(in: journal.files.supportFolder) {
+        // Another store of the folder may refer to files of these names: copies of a store have them in common.
+        if try !added.isEmpty && journal.files.sharers().isEmpty {
+          try ExternalDataFolder.remove(added, from: journal.files.externalDataFolder)
+        }
+      }
     }
     if mayHaveUnfinished { try DurableFile.removeUnfinished(journal.externalFolders) }
     if journal.makesExternalFolder {
@@ -104,7 +109,7 @@ extension CommitSteps {
   private static func isFailure(_ error: any Error) -> Bool {
     switch error {
     case CommitError.leaseLost, CommitError.lockGone: false
-    case is DurabilityError, is CommitError, is StoreError, is SQLiteError: true
+    case is DurabilityError, is CommitError, is PlaceError, is StoreError, is SQLiteError: true
     default: false
     }
   }

@@ -191,16 +191,36 @@ extension CommitSteps {
 
   private func publish(_ journal: inout CommitJournal) throws {
     guard try !isInPlace(journal) else { return }
-    // Rows refer to files: the files are there first.
-    try addExternalData(journal)
-    try checkExternalData?()
-    try requireLeases(journal.storePath)
-    do {
-      try DurableFile.renameNew(FilePath(journal.assembled), to: journal.storePath)
-    } catch DurabilityError.alreadyExists(let path) {
-      throw CommitError.destinationExists(path: path)
+    try makeExternalDataFolder(journal)
+    try alone(in: journal.files.supportFolder) {
+      // Another commit may have put a store beside this place, with files in the same folder, since the run began.
+      if try !ExternalDataFolder.names(in: journal.files.externalDataFolder).isEmpty {
+        try NewFilePlace(journal.storePath).checkForStore()
+      }
+      // Rows refer to files: the files are there first.
+      try addExternalData(journal)
+      try checkExternalData?()
+      try requireLeases(journal.storePath)
+      do {
+        try DurableFile.renameNew(FilePath(journal.assembled), to: journal.storePath)
+      } catch DurabilityError.alreadyExists(let path) {
+        throw CommitError.destinationExists(path: path)
+      }
     }
   }
+
+  /// Lets no other commit publish a store with external data in the same folder, or take one back, while the body
+  /// runs. One that waits for that copies nothing meanwhile.
+  ///
+  /// - Parameter folder: That of the external data; where it is not there, nobody has anything in it.
+  /// - Throws: `DurabilityError`.
+  func alone(in folder: FilePath, _ body: () throws -> Void) throws {
+    guard try FileKind(at: folder) == .folder else { return try body() }
+    try Folder.locking(folder, patienceSeconds: Self.patienceSeconds, body)
+  }
+
+  /// Ten minutes: the other one copies external data.
+  private static let patienceSeconds = 600.0
 
   /// Copies of the source's own files: nothing that is written to those later is in the backup. It
   /// counts only where it holds what they do. External data is never written again, and gets second
@@ -262,14 +282,23 @@ extension CommitSteps {
 
   func addExternalData(_ journal: CommitJournal) throws {
     guard !journal.added.isEmpty else { return }
-    let folder = journal.files.externalDataFolder
-    // The assembled file has the source's rights, and what it takes the place of has them, too.
-    let assembled = FilePath(journal.assembled)
-    let store = try DurableFile.exists(assembled) ? assembled : journal.storePath
-    try ExternalDataFolder.make(folder, like: nil, of: store)
+    try makeExternalDataFolder(journal)
     try ExternalDataFolder.copy(
-      journal.added, from: journal.externalSources.map { FilePath($0) }, to: folder,
-      rightsOf: journal.kind == .restore ? nil : store, originals: originals)
+      journal.added, from: journal.externalSources.map { FilePath($0) },
+      to: journal.files.externalDataFolder,
+      rightsOf: journal.kind == .restore ? nil : rightsGiver(journal), originals: originals)
+  }
+
+  private func makeExternalDataFolder(_ journal: CommitJournal) throws {
+    guard !journal.added.isEmpty else { return }
+    try ExternalDataFolder.make(
+      journal.files.externalDataFolder, like: nil, of: rightsGiver(journal))
+  }
+
+  /// The assembled file has the source's rights, and what it takes the place of has them, too.
+  private func rightsGiver(_ journal: CommitJournal) throws -> FilePath {
+    let assembled = FilePath(journal.assembled)
+    return try DurableFile.exists(assembled) ? assembled : journal.storePath
   }
 
   func makeClone(_ journal: inout CommitJournal) throws {

@@ -47,14 +47,22 @@ extension StoreSwap {
   /// Whether a commit in place was cut off, and the store is what it found or what it has put there: nobody has
   /// changed it since. Nothing is changed.
   ///
+  /// - Parameter backup: What a restoration was to put back: it is at its end once that is there, whoever has
+  ///   written to it since.
   /// - Throws: As ``recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)``.
-  package static func isCutOff(in run: RunDirectory, of store: FilePath) throws -> Bool {
-    guard let found = try CommitJournal.read(in: run), found.kind == .replace else { return false }
-    let journal = try found.checked(in: run, source: store, destination: store)
+  package static func isCutOff(
+    in run: RunDirectory, of store: FilePath, restoring backup: StoreFiles? = nil
+  ) throws -> Bool {
+    guard let found = try CommitJournal.read(in: run),
+      found.kind == (backup == nil ? .replace : .restore)
+    else { return false }
+    let journal = try found.checked(
+      in: run, source: store, destination: store, restored: backup)
     let steps = CommitSteps(run: run)
     let isAsMade =
-      try FileMark(store) == journal.assembledMark
-      && FileMark(StoreFiles(store).wal)?.size ?? 0 == 0
+      try backup != nil
+      || FileMark(store) == journal.assembledMark
+        && FileMark(StoreFiles(store).wal)?.size ?? 0 == 0
     return try steps.isInPlace(journal) && isAsMade || steps.isSourceUnchanged(journal)
   }
 

@@ -37,6 +37,8 @@ package struct StoreSwap: Sendable {
   package var verified: FileMark?
   /// `FileDigest` of that file, where it is known.
   package var digest: String?
+  /// Who commits; nil for a store that is migrated by itself.
+  package var owner: CommitJournal.Owner?
   /// Likewise of the private clone of the source, where one takes the source's place first.
   private var settledDigest: String?
 
@@ -144,7 +146,8 @@ extension StoreSwap {
 
   /// Puts the assembled file where there was nothing.
   ///
-  /// - Throws: ``CommitError/destinationExists(path:)`` when something is there.
+  /// - Throws: ``CommitError/destinationExists(path:)`` when something is there; `PlaceError` where another store
+  ///   keeps external data in the same folder by now.
   func publish(_ assembled: FilePath, external: FilePath? = nil) throws -> CommitJournal {
     guard try source.identity() == ends.sourceIdentity else {
       throw CommitError.sourceChanged(store: source.store)
@@ -154,13 +157,19 @@ extension StoreSwap {
     var journal = try beginning(.publish, assembled)
     let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
+    let found = try ExternalDataFolder.names(in: target.externalDataFolder)
     journal.added = try newExternalData(
       from: sources, in: target, except: undelivered(assembled),
       originals: FilePath(ends.externalDataPath))
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
     var steps = CommitSteps(
       run: run, leases: leases, originals: FilePath(ends.externalDataPath))
-    steps.checkExternalData = { try checkExternalData(of: assembled, in: target) }
+    steps.checkExternalData = {
+      // A commit that was cut off may have put it there, and may have been taken back since.
+      for path in found.map({ target.externalDataFolder.appending($0) })
+      where try !DurableFile.exists(path) { throw CommitError.damagedExternalData(path: path) }
+      try checkExternalData(of: assembled, in: target)
+    }
     try steps.requireLeases(source.store)
     try journal.write(in: run, leases)
     try steps.goForward(&journal)
@@ -258,6 +267,7 @@ extension StoreSwap {
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark, assembledDigest: digest)
     journal.setLost(lost)
+    journal.owner = owner
     return journal
   }
 

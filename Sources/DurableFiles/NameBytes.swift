@@ -1,3 +1,5 @@
+private import Glibc
+
 /// Names, paths and texts of others by their scalars. `hasPrefix`, `hasSuffix`, `split` and `replacing` of Swift
 /// take several for one Character, such as a letter of an Arabic name and the dot after it, a quotation mark and
 /// an accent, or the two that end a line; and two spellings of one accent are equal to them.
@@ -47,4 +49,18 @@ extension StringProtocol {
 extension String {
   /// Two spellings of one letter are two names.
   package func isSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Whether the text has these bytes anywhere: a search asks it of every name in a fleet's folders.
+  package func holds(_ part: String) -> Bool {
+    var (text, part) = (self, part)
+    return text.withUTF8 { text in
+      part.withUTF8 { part in
+        guard let base = text.baseAddress, let wanted = part.baseAddress, part.count <= text.count
+        else { return part.isEmpty }
+        return (0...(text.count - part.count)).contains { place in
+          base[place] == wanted[0] && memcmp(base + place, wanted, part.count) == 0
+        }
+      }
+    }
+  }
 }

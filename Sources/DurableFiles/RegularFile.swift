@@ -190,6 +190,34 @@ package struct Folder: ~Copyable {
     try body(descriptor)
   }
 
+  /// Keeps out whoever else asks for a folder in this way while the body runs. Where the volume has no such locks,
+  /// nobody is kept out. See `flock(2)`.
+  ///
+  /// - Parameter patienceSeconds: How long to wait for another process to let go.
+  /// - Throws: ``DurabilityError/locked(_:)`` when another process has it for longer;
+  ///   ``DurabilityError/failed(call:path:_:)`` where the folder is not there, or no longer.
+  package static func locking<Result>(
+    _ path: FilePath, patienceSeconds: Double, _ body: () throws -> Result
+  ) throws -> Result {
+    let folder = try Folder(path)
+    var patience = patienceSeconds
+    return try folder.withDescriptor { descriptor in
+      while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+        let code = Errno(rawValue: errno)
+        if code == .interrupted { continue }
+        guard code == .wouldBlock else { break }
+        guard patience > 0 else { throw DurabilityError.locked(path) }
+        patience -= 0.05
+        _ = poll(nil, 0, 50)
+      }
+      // Who had it until now may have removed it.
+      guard try isFile(descriptor, at: path) else {
+        throw DurabilityError.failed(call: "open", path: path, .noSuchFileOrDirectory)
+      }
+      return try body()
+    }
+  }
+
   /// Whether this user, as which the program writes whatever started it, can make files in a folder.
   ///
   /// - Throws: ``DurabilityError/failed(call:path:_:)`` with what making one would fail with.

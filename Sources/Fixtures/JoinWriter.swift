@@ -17,6 +17,8 @@ struct JoinWriter {
   /// rules bound both sides, or leave no object out.
   private let dealt: Int?
   private let places: Shuffle
+  /// Others in the list of each object, where the relationship is its own inverse.
+  private let neighbours: Int
 
   /// - Returns: nil when one of the sides can have no objects.
   init?(
@@ -52,6 +54,7 @@ struct JoinWriter {
         (first.count, relationship), (second.count, inverse),
         wish: options.joinDegree * first.count) : nil
     places = Shuffle(count: first.count, seed: seed)
+    neighbours = Self.neighbours(first.count, relationship)
     let columns = join.columns
     statement = try connection.prepare(
       "INSERT INTO \(StoreLayout.identifier(join.name)) "
@@ -143,20 +146,47 @@ struct JoinWriter {
     return written
   }
 
+  /// The least number that a rule allows, and one more where an odd number of objects cannot have it.
+  private static func neighbours(_ count: Int, _ rule: RelationshipDescription) -> Int {
+    let most = min(rule.maxCount > 0 ? rule.maxCount : .max, count - 1)
+    let least = max(1, min(rule.minCount, most))
+    let isOdd = rule.minCount > 0 && count % 2 == 1 && least % 2 == 1
+    return isOdd && least < most ? least + 1 : least
+  }
+
   /// A relationship that is its own inverse holds both directions of each pair.
   private func writeNeighbours(_ members: Range<Int>) throws -> Int {
+    let (each, half, count) = (neighbours / 2, first.count / 2, first.count)
     var written = 0
-    for member in members where member ^ 1 < first.count {
-      try statement.bind(1, first.key(member))
-      try statement.bind(2, first.key(member ^ 1))
-      var column: Int32 = 3
-      for name in [join.firstOrderColumn, join.secondOrderColumn] where name != nil {
-        try statement.bind(column, Int64(2048))
-        column += 1
+    for member in members {
+      // Each with its place in the member's list, and the member's in its own.
+      var list: [(key: Int64, place: Int, own: Int)] = []
+      for step in 0..<each {
+        let (ahead, back) = ((member + step + 1) % count, (member + count - step - 1) % count)
+        list.append((first.key(ahead), step, each + step))
+        list.append((first.key(back), each + step, step))
       }
-      try statement.step()
-      statement.reset()
-      written += 1
+      if neighbours == 1, member ^ 1 < count {
+        list.append((first.key(member ^ 1), 0, 0))
+      } else if neighbours > 1, neighbours % 2 == 1, member < 2 * half {
+        list.append((first.key(member < half ? member + half : member - half), 2 * each, 2 * each))
+      }
+      list.sort { $0.key < $1.key }
+      for other in list {
+        try statement.bind(1, first.key(member))
+        try statement.bind(2, other.key)
+        var column: Int32 = 3
+        if join.firstOrderColumn != nil {
+          try statement.bind(column, 2048 + 1024 * Int64(other.own))
+          column += 1
+        }
+        if join.secondOrderColumn != nil {
+          try statement.bind(column, 2048 + 1024 * Int64(other.place))
+        }
+        try statement.step()
+        statement.reset()
+      }
+      written += list.count
     }
     return written
   }

@@ -76,17 +76,11 @@ struct ToOneTargets: Sendable {
       }
     } else if isUnique {
       rule = .distinct
-    } else if let inverse,
-      inverse.relationship.isOrdered || inverse.relationship.minCount > 0
-        || inverse.relationship.maxCount > 1
-    {
-      let average = (members.count + targets.count - 1) / targets.count
-      let most = inverse.relationship.maxCount > 1 ? inverse.relationship.maxCount : Int.max
-      let needsMany = inverse.relationship.minCount > 0
-      if needsMany { nulls = 0 }
-      rule =
-        needsMany || most != Int.max
-        ? .dealt(rounds: average, most: most) : .lists(length: max(1, average))
+    } else if let list = inverse?.relationship, let dealt = Self.dealt(list, members, targets) {
+      if list.minCount > 0 { nulls = 0 }
+      rule = dealt
+    } else if let inverse, inverse.relationship.isOrdered {
+      rule = .lists(length: max(1, Self.average(members, targets)))
     } else {
       rule = .drawn
     }
@@ -106,9 +100,25 @@ struct ToOneTargets: Sendable {
     else { return nil }
     self.members = members
     self.targets = targets
-    rule = members.count > 0 && targets.count > 0 ? .drawn : .none
+    rule =
+      members.count > 0 && targets.count > 0
+      ? Self.dealt(relationship, members, targets) ?? .drawn : .none
     seed = SplitMix64.seed(options.seed, "owners \(entity).\(relationship.name)")
-    nullThreshold = threshold(max(0.3, options.nullFraction))
+    nullThreshold = threshold(relationship.minCount > 0 ? 0 : max(0.3, options.nullFraction))
+  }
+
+  /// How members come into the targets' lists where these have a least or most number of members; nil where
+  /// they have none.
+  private static func dealt(
+    _ list: RelationshipDescription, _ members: Population, _ targets: Population
+  ) -> Rule? {
+    guard list.minCount > 0 || list.maxCount > 1 else { return nil }
+    return .dealt(
+      rounds: average(members, targets), most: list.maxCount > 1 ? list.maxCount : Int.max)
+  }
+
+  private static func average(_ members: Population, _ targets: Population) -> Int {
+    (members.count + targets.count - 1) / targets.count
   }
 
   /// The target of the object with this ordinal, or nil for NULL.

@@ -80,15 +80,22 @@ struct ChainRoute: Sendable {
     }
     notes = []
     losses = path.losses
+    isOfUnknownVersion = path.isOfUnknownVersion
     source = path.source.name
     destination = path.destination.name
   }
 }
 
 extension ChainRoute {
+  /// The step of a route that has no other: a migration like any other.
+  var onlyMigration: MigrationStep? {
+    guard steps.count == 1, case .migration(let leg) = steps[0].work else { return nil }
+    return leg
+  }
+
   /// What a person should know.
   func notes(for request: MigrationRequest) -> [String] {
-    guard request.invalid != .fail else { return notes }
+    guard request.invalid != .fail, onlyMigration == nil else { return notes }
     return notes + [
       "--invalid and the key invalid have no effect in several steps: rows that a version's validation "
         + "refuses refuse the migration."

@@ -170,7 +170,9 @@ extension ChainRun {
     try await joinURIs(of: step, &result)
     let lines = "Step \(step + 1)"
     result.notes = (earlier?.result.notes ?? []) + result.notes.map { "\(lines): \($0)" }
-    result.findings = (earlier?.result.findings ?? []) + result.findings
+    // Damage that a step carries is found again by the next one.
+    let told = earlier?.result.findings ?? []
+    result.findings = told + result.findings.filter { !told.contains($0) }
     result.losses =
       (earlier?.result.losses ?? route.losses ?? [])
       + losses.map { loss in
@@ -242,6 +244,7 @@ extension ChainRun {
       chain: ends, run: directory, name: name, isStoreOffline: request.isStoreOffline)
     swap.leases = leases
     swap.digest = done.storeDigest
+    swap.owner = run.settings.owner
     return swap
   }
 

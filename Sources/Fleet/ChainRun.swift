@@ -144,11 +144,7 @@ struct ChainRun {
       case .through(let route) where request.output != nil:
         if try route.fingerprint(request) == fingerprint { return .ended(committed) }
         // So does a migration of one step, where that was all.
-        if route.steps.count == 1, case .migration = route.steps[0].work,
-          try folder.lastDone() == nil
-        {
-          break
-        }
+        if route.onlyMigration != nil, try folder.lastDone() == nil { break }
         try writeDown(committed, own, &earlier)
       case .ended, .through: try writeDown(committed, own, &earlier)
       }
@@ -159,7 +155,7 @@ struct ChainRun {
     case .through(let route):
       try StoreReplacement.check(
         by: request, uriTable: run.settings.uriTable, in: directory)
-      guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
+      guard let leg = route.onlyMigration else {
         return .ended(try await through(route, own))
       }
       try folder.discard()

@@ -29,9 +29,7 @@ package struct Doctor: Sendable {
       sqlite, library("zstd", LibraryVersions.zstd), library("zlib", LibraryVersions.zlib),
       library("openssl", LibraryVersions.openSSL), processors, memory, openFiles, clock,
       space(folder, "free space here"),
-      space(
-        FilePath(FileManager.default.temporaryDirectory.path), "free space for clones of `plan`"),
-      fileSystem, durability,
+      temporarySpace, fileSystem, durability,
     ]
   }
 
@@ -102,6 +100,16 @@ package struct Doctor: Sendable {
       name: name, value: "\(ByteSize.text(free)) in \(folder)", isGood: isGood,
       advice: isGood
         ? nil : "A migration needs about 2.2 times the store's size, 3.2 times in place.")
+  }
+
+  private var temporarySpace: Finding {
+    let name = "free space for clones of `plan`"
+    do {
+      try TemporaryPlace.check()
+    } catch {
+      return Finding(name: name, value: "none", isGood: false, advice: "\(error)")
+    }
+    return space(FilePath(FileManager.default.temporaryDirectory.path), name)
   }
 
   private var fileSystem: Finding {

@@ -98,6 +98,7 @@ extension MigrationResult {
     reasons = []
     output = (request.output ?? request.store).string
     backup = try keptBackup(of: journal)
+    committedBy = journal.kind == .replace ? journal.owner : nil
     digest = journal.assembledDigest
     notes += journal.notes
     lostRights = journal.lostRights
@@ -137,6 +138,17 @@ extension StoreError {
 }
 
 extension StoreRun {
+  /// What is said of a commit of an earlier run that is at its end.
+  func finishedNotes(of journal: CommitJournal) -> [String] {
+    guard let owner = journal.owner, owner.file != settings.owner?.file else {
+      return [MigrationResult.finishedCommitNote]
+    }
+    return [
+      MigrationResult.finishedCommitNote,
+      "Run \(owner.run) of \(owner.file) had begun that commit.",
+    ]
+  }
+
   /// What is known of a commit that is at its end: of a chain of versions by its steps, else by the plan and
   /// what was kept.
   func result(of journal: CommitJournal) async throws -> MigrationResult {
@@ -149,7 +161,7 @@ extension StoreRun {
     var result = MigrationResult(store: request.store.string, verdict: .migrated, ending: .done)
     let told = try folder.told()
     result.path = told.path
-    result.notes = told.notes + done.result.notes + [MigrationResult.finishedCommitNote]
+    result.notes = told.notes + done.result.notes + finishedNotes(of: journal)
     // The first step's run directory is kept to the end.
     let first = try? PlanFile(folder.run(of: 0)).read()
     result.source = first.map { $0.source.versionName ?? $0.source.checksum }

@@ -1,3 +1,4 @@
+import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
@@ -169,6 +170,8 @@ package struct MigrationResult: Codable, Sendable {
   /// True for what an earlier run's commit did, where this run has more to do with the store: it is
   /// written down for itself, and is not what became of the store.
   var isOfEarlierCommit = false
+  /// Who began the commit that took the store's place; nil where that is not known.
+  var committedBy: CommitJournal.Owner?
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup

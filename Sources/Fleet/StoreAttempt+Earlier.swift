@@ -55,7 +55,7 @@ extension StoreAttempt {
     let kept = try keptResult(folder)
     if let kept { take(kept) }
     try findRejects()
-    note(MigrationResult.finishedCommitNote)
+    run.finishedNotes(of: journal).forEach { note($0) }
     if let plan = earlierPlan(), plan.fingerprint == journal.fingerprint,
       plan.isOf(request, in: directory)
     {

@@ -27,6 +27,8 @@ package struct StoreRun: Sendable {
     var discardsProgress = false
     /// Leases that a commit needs beside that of the run directory.
     var leases: [LeaseToken] = []
+    /// The pipeline's run that this is a part of, if it is of one.
+    var owner: CommitJournal.Owner?
     /// Leaves the stages over rows to others, see ``HandingOut``.
     var handsOut = false
     /// How long to wait for the lock of the run directory.

@@ -26,6 +26,7 @@ extension StoreAttempt {
     var swap = StoreSwap(
       plan: plan, run: directory, name: name, isStoreOffline: request.isStoreOffline)
     swap.leases = leases
+    swap.owner = run.settings.owner
     let sourceBytes = plan.sourceIdentity.size
     try await onOwnThread { [swap] in try swap.checkSpace(assembledBytes: sourceBytes) }
     var event = RunEvent(.plan)

@@ -47,6 +47,16 @@ extension Ledger {
     return isLacking
   }
 
+  /// Whose a run is; nil of one of this pipeline's, and where that is not known.
+  package func otherOwner(ofRun name: String) throws -> RunOwner? {
+    var owner: RunOwner?
+    try forEach(
+      "SELECT pipeline, file FROM runs WHERE name = ?1 AND file <> '' AND NOT (\(ownRuns))",
+      [.text(name)]
+    ) { owner = RunOwner(pipeline: $0.value(0).text ?? "", file: $0.value(1).text ?? "") }
+    return owner
+  }
+
   /// Whether there is a run, or a rollback, of that name, whichever pipeline's.
   package func hasRun(named name: String) throws -> Bool { try knownKey(ofRun: name) != nil }
 
@@ -289,16 +299,18 @@ extension Ledger {
 
   /// The last run, whichever pipeline's, that had begun by a time; where the clock was set back since, the
   /// first there is.
-  package func lastRun(begunBy time: Double) throws -> LedgerRun? {
+  ///
+  /// - Parameter name: Of the run that is meant, if there is one of that name.
+  package func lastRun(begunBy time: Double, named name: String? = nil) throws -> LedgerRun? {
     var run: LedgerRun?
     try forEach(
       """
       SELECT \(runColumns)
       FROM runs
       WHERE kind = 'run'
-      ORDER BY started <= ?1 DESC, CASE WHEN started <= ?1 THEN -id ELSE id END
+      ORDER BY name IS ?2 DESC, started <= ?1 DESC, CASE WHEN started <= ?1 THEN -id ELSE id END
       LIMIT 1
-      """, [.real(time)]
+      """, [.real(time), .optional(name)]
     ) { run = Self.run($0) }
     return run
   }

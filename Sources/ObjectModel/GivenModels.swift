@@ -30,7 +30,7 @@ package struct GivenModels: Sendable {
   /// - Throws: ``ModelError/tooLarge(what:limit:)``; ``ModelError`` where they cannot be merged.
   package func merger(of hashes: [EntityName: VersionHash]) throws -> ModelVersion? {
     guard let parts = try parts(of: hashes) else { return nil }
-    return try .merging(parts.compactMap(\.self))
+    return try .merging(parts.compactMap(\.self), isRead: true)
   }
 
   /// For each bundle the version that a store of these hashes has, nil for bundles that it has nothing

@@ -36,7 +36,7 @@ struct MergedModels {
     if let part = try partOfGivenVersion() {
       parts = [part]
     } else if let found = try request.given.parts(of: store.metadata.versionHashes) {
-      let merger = try ModelVersion.merging(found.compactMap(\.self))
+      let merger = try ModelVersion.merging(found.compactMap(\.self), isRead: true)
       resolved.isOfMergedModel = true
       resolved.models.append(merger)
       parts = self.parts(of: found)

@@ -192,7 +192,11 @@ struct SourceModelSearch {
   /// Where each of them would look for values, or for their form, otherwise than the store's own
   /// model wrote them, the store is read by its own model.
   private func choice(among given: [Found], _ own: EntityHierarchy?) -> Found? {
-    guard var found = given.first, let own else { return given.first }
+    guard var found = given.first else { return nil }
+    guard let own else {
+      if let note = Self.rivalNote(found, given.dropFirst()) { found.notes.append(note) }
+      return found
+    }
     if let place = UnhashedDifference.closest(to: own, among: given.map(\.hierarchy)) {
       found = given[place]
       let difference = UnhashedDifference.between(given: found.hierarchy, own: own)
@@ -208,6 +212,20 @@ struct SourceModelSearch {
     }
     found.own = own
     return found
+  }
+
+  /// What is said where nothing tells which of two versions wrote the store, and they read it otherwise.
+  private static func rivalNote(_ found: Found, _ others: ArraySlice<Found>) -> String? {
+    for other in others {
+      let difference = UnhashedDifference.between(given: other.hierarchy, own: found.hierarchy)
+      guard !difference.storage.isEmpty, let name = found.versionName, let rival = other.versionName
+      else { continue }
+      return
+        "\(name) and \(rival) have the store's version hashes, and no cached model tells which of them wrote "
+        + "it: \(name) is used, the first one given. By \(rival), "
+        + difference.storage.map(\.description).joined(separator: "; ") + "."
+    }
+    return nil
   }
 
   /// The cached model, uncut where a configuration of it has the store's entities.

@@ -311,6 +311,28 @@ import Testing
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
   }
 
+  /// - Parameter isInterrupted: The commit was cut off when it had written down which files it adds.
+  @Test(arguments: [false, true])
+  func `shares no folder of external data with a store that came meanwhile, and leaves its files`(
+    isInterrupted: Bool
+  ) throws {
+    let fixture = try isInterrupted ? SwapFixture.interrupted(.beside) : SwapFixture(.beside)
+    let assembled = try isInterrupted ? nil : fixture.assemble()
+    let other = fixture.folder.appending("Copy.sqlite")
+    try copyFile(fixture.source, other)
+    let folder = StoreFiles(other).externalDataFolder
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: true)
+    try write("kept", to: folder.appending(SwapFixture.kept))
+    try write("added", to: folder.appending(SwapFixture.added))
+    let names = files(below: fixture.folder)
+    #expect(throws: PlaceError.self) {
+      if let assembled { try fixture.swap.commit(assembled) } else { _ = try fixture.recover() }
+    }
+    #expect(files(below: fixture.folder) == names)
+    #expect(try !DurableFile.exists(fixture.run.journal))
+  }
+
   @Test func `follows no symbolic link into external data`() throws {
     let fixture = try SwapFixture(.beside)
     let secret = fixture.scratch.path.appending("secret")

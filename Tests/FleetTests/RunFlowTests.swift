@@ -81,6 +81,20 @@ import Testing
     begins(&flow, ["l2", "l3"])
   }
 
+  @Test(arguments: [1, 2] as [Int64])
+  func `has one name of a file under way at a time`(bytes: Int64) {
+    var stores = ["a", "b", "c"].map { Self.store($0, bytes: bytes) }
+    for place in [0, 1] { stores[place].inode = .init(device: 1, number: 2) }
+    var flow = flow([stores])
+    begins(&flow, ["a", "c"])
+    #expect(flow.queue.left == [stores[1]])
+    ends(&flow, stores[2], .migrated, goesOn: true)
+    begins(&flow, [])
+    ends(&flow, stores[0], .migrated, goesOn: true)
+    begins(&flow, ["b"])
+    ends(&flow, stores[1], .migrated, goesOn: false)
+  }
+
   @Test func `has fewer or more workers when the operator says so`() {
     var flow = flow([(1...9).map { Self.store("\($0)") }])
     var control = RunControl()

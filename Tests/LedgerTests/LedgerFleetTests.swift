@@ -163,6 +163,7 @@ import Testing
 
   @Test(arguments: [
     ("/r/a", "/r/a.godwit-snapshot-1", "snapshot"),
+    ("/r/a.sqlite", "/r/a.sqlite.godwit-snapshot-1.sqlite", "snapshot"),
     ("/r/a\u{6DD}", "/r/a\u{6DD}.godwit-snapshot-1", "snapshot"),
     ("/r.godwit-snapshot-1/a", "/r.godwit-snapshot-1/a-2", "migrated"),
     ("/r/a", "/r/a", "migrated"),

@@ -135,6 +135,33 @@ import Testing
     #expect(try ledger.runsToRollBack().first?.name == "run-3")
   }
 
+  @Test func `calls undone what a run made of a store once each of its migrations is`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    let (run, first) = (LedgerSample.run.name, LedgerSample.migrated)
+    var (rollback, second) = (LedgerSample.run, first)
+    (rollback.name, rollback.kind) = ("rollback", .rollback)
+    (second.source, second.destination) = ("Recipes 2", "Recipes 3")
+    (second.identity, second.ended) = ("second", first.ended + 1)
+    var restored = LedgerAttempt(
+      run: rollback.name, store: first.store, started: 1_010, ended: 1_010, verdict: "restored",
+      sourceBytes: 1)
+    restored.destination = "Recipes 2"
+    try ledger.writing {
+      try ledger.begin(LedgerSample.run)
+      try ledger.add(first)
+      try ledger.add(second)
+      try ledger.add(LedgerSample.backup)
+      try ledger.begin(rollback)
+      try ledger.add(restored)
+    }
+    #expect(try !ledger.isUndone(run, of: first.store))
+    #expect(try ledger.isUndone(run, of: first.store, leaving: "second"))
+    (restored.destination, restored.ended) = ("Recipes", 1_011)
+    try ledger.writing { try ledger.add(restored) }
+    #expect(try ledger.isUndone(run, of: first.store))
+  }
+
   /// Of the backups of runs that began at those times by their clocks.
   private func ages(
     _ runs: [(started: Double, made: [Double])], at now: Double

@@ -77,8 +77,22 @@ import Testing
     #expect(
       layout.notes == [
         "The uniqueness constraint Place (\(properties.joined(separator: ", "))) is not kept: not every "
-          + "property of it has a column of its own, and how Core Data keeps such a one is not known."
+          + "property of it has a column of its own, or another constraint's index has its name, and how "
+          + "Core Data keeps such a one is not known."
       ])
     try layout.requireUsable()
+  }
+
+  @Test func `leave out a uniqueness constraint whose index has another one's name, and say so`()
+    throws
+  {
+    let hierarchy = try EntityHierarchy(
+      EntityDescription(
+        name: "Place", properties: ["n", "m", "n_m"].map { .attribute($0, .string) },
+        uniquenessConstraints: [["n", "m"], ["n_m"]]))
+    let layout = StoreLayout(hierarchy)
+    let unique = layout.tables.flatMap(\.indexes).map(\.name).filter { $0.contains("UNIQUE") }
+    #expect(unique == ["Z_Place_UNIQUE_n_m"])
+    #expect(layout.problems == [.unknownConstraint(["n_m"], of: "Place")])
   }
 }

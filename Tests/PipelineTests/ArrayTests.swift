@@ -68,7 +68,7 @@ import Testing
       let run = try folder.godwit(["run"])
       #expect(run.status == 0, "night \(night): \(run.messages)")
       #expect(run.counts.hasPrefix("2 found"))
-      #expect(folder.storeFiles().count { $0.hasPrefix("s0.godwit-snapshot-") } == 1)
+      #expect(folder.storeFiles().count { $0.hasPrefix("s0.sqlite.godwit-snapshot-") } == 1)
       let result = try #require(run.results[folder.path("stores/s0.sqlite")])
       #expect((result["output"] as? String)?.contains(".godwit-snapshot-") == true)
     }

@@ -218,4 +218,27 @@ import Testing
     #expect(try prune(folder).status == 0)
     #expect(backups(folder).isEmpty)
   }
+
+  @Test func `that a removal was killed in leave no empty folder`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 3, rows: 400, seed: 17)
+    (fleet.logs, fleet.external) = (.all, true)
+    try fleet.write(to: folder.path("stores"))
+    #expect(try Godwit.run(folder).status == 0)
+    let walk = FileManager.default.enumerator(atPath: folder.path("stores"))
+    let emptied = (walk?.compactMap { $0 as? String } ?? []).filter {
+      $0.contains(".godwit-backup-") && $0.hasSuffix("_SUPPORT/_EXTERNAL_DATA")
+    }
+    try #require(!emptied.isEmpty)
+    for name in emptied {
+      try FileManager.default.removeItem(atPath: folder.path("stores/" + name))
+    }
+    let ledger = try Connection(path: folder.path("ledger.sqlite"), mode: .readWrite)
+    try ledger.execute("UPDATE backups SET state = 'pruning'")
+    try ledger.close()
+    #expect(try prune(folder).summary["pruned"] as? Int == 3)
+    let left = FileManager.default.enumerator(atPath: folder.path("stores"))
+    let names = left?.compactMap { $0 as? String } ?? []
+    #expect(!names.contains { $0.contains(".godwit-backup-") }, "\(names)")
+  }
 }

@@ -83,3 +83,44 @@ import Testing
     #expect(folder.storeFiles() == ["a.sqlite"])
   }
 }
+
+/// A part lost its item, and each version has another type of the item's number.
+@Suite struct `Damage that the steps of a chain carry` {
+  private func folder() throws -> PipelineFolder {
+    let folder = try PipelineFolder("total-cost")
+    for (name, type) in [
+      ("Shop", "Integer 16"), ("Shop 2", "Integer 32"), ("Shop 3", "Integer 64"),
+    ] {
+      let path = folder.path("Shop.xcdatamodeld/\(name).xcdatamodel")
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try """
+      <model>
+        <entity name="Item">
+          <attribute name="n" optional="YES" attributeType="\(type)"/>
+          <relationship name="parts" optional="YES" toMany="YES" deletionRule="Nullify" \
+      destinationEntity="Part" inverseName="item" inverseEntity="Part"/>
+        </entity>
+        <entity name="Part">
+          <relationship name="item" optional="YES" maxCount="1" deletionRule="Nullify" \
+      destinationEntity="Item" inverseName="parts" inverseEntity="Item"/>
+        </entity>
+      </model>
+      """.write(toFile: path + "/contents", atomically: true, encoding: .utf8)
+    }
+    try folder.write(
+      "stores/a.sqlite", "Shop.xcdatamodeld/Shop",
+      "INSERT INTO ZPART (Z_PK, Z_ENT, Z_OPT, ZITEM) VALUES (1, 2, 1, 99)")
+    return folder
+  }
+
+  @Test(arguments: ["direct", "progressive"])
+  func `is told once`(chain: String) throws {
+    let folder = try folder()
+    let run = try Godwit.run(
+      ["migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Shop.xcdatamodeld")]
+        + ["--to", "Shop 3", "--chain", chain, "--json"])
+    #expect(run.status == 0, "\(run.messages)")
+    let findings = run.lines.last?["findings"] as? [[String: Any]] ?? []
+    #expect(findings.map { $0["kind"] as? String } == ["dangling"], "\(findings)")
+  }
+}

@@ -149,11 +149,42 @@ import Testing
       .write(toFile: folder.path("other.yaml"), atomically: true, encoding: .utf8)
     let run = try Godwit.run(["run", folder.path("other.yaml"), "--json"])
     #expect(run.status == 0 && run.counts == "3 found, 3 migrated", "\(run.messages)")
+    let told = run.results[killed.path]?["notes"] as? [String] ?? []
+    #expect(told.contains { $0.contains("/pipeline.yaml had begun that commit") }, "\(told)")
     let files = [folder.path("other.yaml"), first]
     for file in files {
       #expect(try Godwit.run(["rollback", file, "--json"]).status == 0)
     }
     #expect(try folder.contentsOfStoresAlone() == killed.before)
+  }
+
+  @Test func `keeps its backup where a pipeline that keeps none brings it to its end`() throws {
+    let killed = try killed { try notes() }
+    let folder = killed.folder
+    let first = folder.path("pipeline.yaml")
+    let text = try String(contentsOfFile: first, encoding: .utf8)
+    try
+      ("name: other\nbackups: { keep: 0s }\ninfer: false\n"
+      + text.replacing("Notes 4", with: "Notes 3"))
+      .write(toFile: folder.path("other.yaml"), atomically: true, encoding: .utf8)
+    let run = try Godwit.run(["run", folder.path("other.yaml"), "--json"])
+    #expect(run.status == 3 && run.counts == "3 found, 3 needs-mapping", "\(run.messages)")
+    let rollback = try Godwit.run(["rollback", first, "--json"])
+    #expect(rollback.status == 0, "\(rollback.messages)")
+    #expect(try folder.contentsOfStoresAlone() == killed.before)
+  }
+
+  @Test func `is none of what another pipeline's rollback would put back`() throws {
+    let killed = try killed { try notes() }
+    let folder = killed.folder
+    let other = folder.path("other.yaml")
+    let text = try String(contentsOfFile: folder.path("pipeline.yaml"), encoding: .utf8)
+    try ("name: other\n" + text.replacing("Notes 4", with: "Notes 3"))
+      .write(toFile: other, atomically: true, encoding: .utf8)
+    for options in [["--dry-run"], []] {
+      let rollback = try Godwit.run(["rollback", other, "--json"] + options)
+      #expect(rollback.status == 0 && rollback.results.isEmpty, "\(options): \(rollback.output)")
+    }
   }
 
   @Test func `keeps its backup from what an application wrote after it`() throws {

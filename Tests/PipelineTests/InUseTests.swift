@@ -100,7 +100,7 @@ import Testing
     #expect(run.status == 0, "\(run.messages)")
     #expect(run.counts == "2 found, 2 migrated")
     #expect(try folder.bytes("stores/a.sqlite") == before)
-    let names = folder.storeFiles().filter { $0.hasPrefix("a.godwit-snapshot-") }
+    let names = folder.storeFiles().filter { $0.hasPrefix("a.sqlite.godwit-snapshot-") }
     let snapshot = try #require(names.first)
     #expect(names.count == 1)
     let attributes = try FileManager.default.attributesOfItem(
@@ -126,7 +126,7 @@ import Testing
     #expect(page.contains("<h1>1 of 2 stores is at "), "and not all")
     #expect(page.contains("1 has a snapshot beside it</h1>"))
     #expect(again.status == 0 && again.counts == "2 found, 1 migrated, 1 same-model")
-    #expect(folder.storeFiles().count { $0.hasPrefix("a.godwit-snapshot-") } == 1)
+    #expect(folder.storeFiles().count { $0.hasPrefix("a.sqlite.godwit-snapshot-") } == 1)
 
     // A commit of the application: a further snapshot has it, and so has the store.
     try reader.execute("COMMIT")
@@ -134,7 +134,8 @@ import Testing
     try reader.execute("BEGIN")
     _ = try reader.rows("SELECT count(*) FROM ZORDER")
     #expect(try Godwit.run(folder).status == 0)
-    let snapshots = folder.storeFiles().filter { $0.hasPrefix("a.godwit-snapshot-") }.sorted()
+    let snapshots = folder.storeFiles().filter { $0.hasPrefix("a.sqlite.godwit-snapshot-") }
+      .sorted()
     #expect(snapshots.count == 2)
     #expect(
       try folder.table("stores/" + (snapshots.last ?? ""), "SELECT ZNUMBER FROM ZORDER ORDER BY 1")

@@ -101,6 +101,23 @@ import Testing
   }
 
   @Test(arguments: [true, false])
+  func `or is older than the last rollback says so until the next run`(isOlder: Bool) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    let ledger = URL(fileURLWithPath: folder.path("ledger.sqlite"))
+    let copy = try Data(contentsOf: ledger)
+    #expect(try folder.godwit(["rollback"]).status == 0)
+    try FileManager.default.removeItem(at: ledger)
+    if isOlder { try copy.write(to: ledger) }
+    _ = try folder.godwit(["status"])
+    let status = try folder.godwit(["status"])
+    #expect(status.status == 3, "\(status.output)")
+    #expect(status.messages.contains("does not have the last rollback"), "\(status.messages)")
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try folder.godwit(["status"]).status == 0)
+  }
+
+  @Test(arguments: [true, false])
   func `leaves no rollback that was cut off without an end, or a word`(knows: Bool) throws {
     var cut = 0
     for step in stride(from: 60, to: 30, by: -3) where cut < 3 {
@@ -210,6 +227,13 @@ import Testing
       #expect(plan.status == 73 && plan.messages.contains("Point TMPDIR"), "\(plan.messages)")
     }
     #expect(!FileManager.default.fileExists(atPath: nowhere))
+  }
+
+  @Test func `is a folder for temporary files that is a file`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let doctor = try Godwit.run(
+      ["doctor", folder.path("stores")], temporaryFolder: folder.path("stores/a.sqlite"))
+    #expect(doctor.status == 78 && doctor.output.contains("Point TMPDIR"), "\(doctor.output)")
   }
 
   @Test func `is an address that is none`() throws {

@@ -66,6 +66,25 @@ import Testing
     #expect(exchanged == 2)
   }
 
+  @Test func `that was killed is told by a dry run as the next one does it`() throws {
+    var underWay = 0
+    for step in stride(from: 4, to: 60, by: 3) {
+      let folder = try PipelineFolder.orders(["a"])
+      #expect(try Godwit.run(folder).status == 0)
+      guard try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL else { break }
+      underWay += (try folder.godwit(["status"]).summary["underWay"] as? [String] ?? []).count
+      let before = try folder.storeContents()
+      let dry = try folder.godwit(["rollback"], ["--dry-run"])
+      #expect(try folder.storeContents() == before)
+      let rollback = try folder.godwit(["rollback"])
+      #expect(rollback.status == 0 && dry.status == 0, "step \(step): \(dry.messages)")
+      for key in ["found", "restored"] {
+        #expect(dry.summary[key] as? Int == rollback.summary[key] as? Int, "step \(step)")
+      }
+    }
+    #expect(underWay > 0)
+  }
+
   @Test func `ends with the same stores however often it is killed`() throws {
     let folder = try recipes(stores: 4, seed: 5)
     let before = try folder.storeContents()

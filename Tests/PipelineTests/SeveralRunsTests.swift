@@ -239,6 +239,16 @@ import Testing
     #expect(try folder.contentsOfStoresAlone() == before)
   }
 
+  @Test func `is not done where one step is undone and the backup of the other removed`() throws {
+    let (folder, _) = try twice()
+    let store = ["--store", folder.path("stores/a.sqlite")]
+    #expect(try folder.godwit(["rollback"], store).status == 0)
+    #expect(try folder.godwit(["backups", "prune"], ["--keep", "0s"]).status == 0)
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 3, "\(rollback.messages)")
+    #expect(rollback.reason(of: "a") == "no-backup", "\(rollback.output)")
+  }
+
   @Test func `refuses a store that an application wrote to in between`() throws {
     var written = Data()
     let (folder, before) = try twice { folder in

@@ -106,6 +106,28 @@ import Testing
     #expect(try godwit(folder, "verify", "p2").summary["found"] as? Int == 1)
   }
 
+  @Test func `finish a rollback of each other, which stays of the one that began it`() throws {
+    var finished = 0
+    for step in stride(from: 4, to: 60, by: 3) {
+      let folder = try PipelineFolder.orders(["a"])
+      #expect(try Godwit.run(folder).status == 0)
+      guard try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL else { break }
+      let lines = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+        .split(separator: "\n").filter { !$0.hasPrefix("name:") }
+      try (["name: other"] + lines).joined(separator: "\n")
+        .write(toFile: folder.path("other.yaml"), atomically: true, encoding: .utf8)
+      let other = try Godwit.run(["rollback", folder.path("other.yaml"), "--json"])
+      guard other.summary["restored"] as? Int == 1 else { continue }
+      finished += 1
+      let status = try folder.godwit(["status"])
+      #expect(status.status == 3 && status.summary["rolledBack"] as? Int == 1, "step \(step)")
+      let list = try folder.godwit(["backups", "list"]).lines("backup")
+      let kept = list.compactMap { $0["path"] as? String }
+      #expect(kept.contains { $0.contains(".godwit-rolled-back-") }, "step \(step): \(kept)")
+    }
+    #expect(finished > 0)
+  }
+
   @Test func `that was renamed keeps its runs`() throws {
     let folder = try pair()
     try FileManager.default.moveItem(

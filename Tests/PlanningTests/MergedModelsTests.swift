@@ -42,6 +42,44 @@ private struct GivenModel {
   }
 }
 
+@Suite struct `Models with an entity in common` {
+  private static func entity(
+    id: String? = nil, default value: StoredDefault? = nil, isExternal: Bool = false,
+    className: String? = nil
+  ) -> EntityDescription {
+    EntityDescription(
+      name: "E", managedObjectClassName: className,
+      properties: [
+        .attribute(
+          AttributeDescription(
+            traits: PropertyTraits(name: "b", renamingIdentifier: id), type: .binary,
+            defaultValue: value, allowsExternalBinaryDataStorage: isExternal,
+            preservesValueInHistoryOnDeletion: !isExternal))
+      ])
+  }
+
+  @Test(
+    arguments: [
+      (entity(), nil), (entity(className: "Other"), nil),
+      (entity(id: "a"), "renaming identifier"), (entity(default: .blob([1])), "defaultValue"),
+      (entity(isExternal: true), "externalStorage"),
+    ] as [(EntityDescription, String?)])
+  func `are merged where nothing of it that reaches a store is another in one of them`(
+    other: EntityDescription, difference: String?
+  ) throws {
+    let models = [("One", Self.entity()), ("Two", other)].map {
+      ($0.0, ManagedObjectModel(entities: [$0.1]))
+    }
+    do {
+      let merged = try ManagedObjectModel(merging: models)
+      #expect(difference == nil && merged.entities.count == 1)
+    } catch let error as ModelError {
+      let difference = try #require(difference)
+      #expect("\(error)".contains("b: \(difference)"), "\(error)")
+    }
+  }
+}
+
 @Suite struct `Several models` {
   private let folder: FilePath
 

@@ -167,6 +167,44 @@ extension Succession {
   }
 }
 
+@Suite struct `Pairs of entities that inherit a relationship` {
+  /// `A.x` and three entities below `A`.
+  private func version(_ x: EntityName?, _ names: [EntityName] = ["B", "C", "D"]) throws
+    -> EntityHierarchy
+  {
+    try EntityHierarchy(
+      ManagedObjectModel(
+        entities: [
+          EntityDescription(
+            name: "A",
+            properties: x.map { [Side.one.alone.property("x", to: $0, inverse: "")] } ?? [])
+        ] + names.map { EntityDescription(name: $0, superentity: "A", properties: []) }))
+  }
+
+  /// Where `x` leads in the destination, which drops `D`; nil where it is gone.
+  @Test(arguments: ["A", nil, "B"] as [EntityName?])
+  func `are asked together only where the same becomes of them`(x: EntityName?) throws {
+    let names: [EntityName] = ["A", "B", "C", "D"]
+    let steps = succession(try version("A"), try version(x, ["B", "C"]))
+    let groups = steps.groups(of: "x", from: names, to: names, inverse: nil)
+    #expect(groups.flatMap(\.targets).count == 16)
+    for group in groups {
+      let fates = group.targets.map {
+        steps.fate(of: "x", from: group.owner, to: $0, inverse: nil)
+      }
+      #expect(fates.allSatisfy { $0 == fates[0] }, "\(group)")
+    }
+    // For each owner those that stay and the dropped one.
+    if x != "B" { #expect(groups.count == 8) }
+  }
+
+  @Test func `lose in one group what they lose one by one`() throws {
+    let inferred = InferredMapping(source: try version("A"), destination: try version(nil, ["B"]))
+    #expect(
+      inferred.losses.map { "\($0.entity).\($0.property ?? "-")" } == ["A.x", "B.x", "C.-", "D.-"])
+  }
+}
+
 @Suite struct `A derived attribute over several versions` {
   /// What derives `A.d` in each version; nil where it is an attribute like any other.
   @Test(

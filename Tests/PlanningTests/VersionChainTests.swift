@@ -58,6 +58,22 @@ private func lines(
     }
   }
 
+  /// The third has an attribute more, the fourth is as the first.
+  @Test func `looks at a version that takes others back where it is, and at those before it`()
+    throws
+  {
+    let third = version("C", attribute("name"), attribute("note"), attribute("unit"))
+    let back = version("A again", attribute("name"), attribute("note"))
+    func versions(to destination: ModelVersion, _ models: [ModelVersion]) throws -> [String]? {
+      try VersionChain(source: b, given: b, destination: destination, models: models)?
+        .versions.map(\.name)
+    }
+    #expect(try versions(to: back, [a, b, third, back]) == ["B", "C", "A again"])
+    #expect(try versions(to: a, [a, b, third, back]) == ["B", "A"])
+    let last = version("D", attribute("name"), attribute("rank", .integer16))
+    #expect(try versions(to: last, [a, b, back, last]) == ["B", "A again", "D"])
+  }
+
   @Test func `goes through a version that fills in another default`() throws {
     let one = version("1", attribute("x", .integer16))
     let two = version("2", attribute("x", .integer16, required: true, default: .integer(1)))

@@ -272,4 +272,46 @@ import Testing
       .write(to: path)
     #expect(report.notes.isEmpty && report.joinRows > 0, "\(report.notes)")
   }
+
+  @Test(arguments: [(2, 0, 30), (3, 4, 31), (1, 2, 31), (5, 5, 30)])
+  func `keeps the numbers of members of what is its own inverse`(
+    least: Int, most: Int, rows: Int
+  ) throws {
+    let scratch = try Scratch()
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "Node",
+        properties: [
+          .relationship(
+            RelationshipDescription(
+              traits: PropertyTraits(name: "peers", isOptional: false), destinationEntity: "Node",
+              inverseName: "peers", minCount: least, maxCount: most, isOrdered: true))
+        ])
+    ])
+    let generator = try StoreGenerator(model, options: StoreOptions(seed: 1, rows: rows))
+    let report = try FixtureFile(generator).write(to: scratch.path("a.sqlite"))
+    #expect(report.notes.isEmpty && report.joinRows >= least * rows, "\(report.notes)")
+  }
+
+  @Test(arguments: [(2, 4, 90), (0, 2, 300), (3, 0, 90)])
+  func `keeps the numbers of members of a to-many without inverse`(
+    least: Int, most: Int, members: Int
+  ) throws {
+    let scratch = try Scratch()
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "Box",
+        properties: [
+          .relationship(
+            RelationshipDescription(
+              traits: PropertyTraits(name: "items", isOptional: false), destinationEntity: "Item",
+              minCount: least, maxCount: most))
+        ]), EntityDescription(name: "Item"),
+    ])
+    var options = StoreOptions(seed: 1, rows: 30)
+    options.rowsByEntity = ["Item": members]
+    let report = try FixtureFile(StoreGenerator(model, options: options))
+      .write(to: scratch.path("a.sqlite"))
+    #expect(report.notes.isEmpty, "\(report.notes)")
+  }
 }

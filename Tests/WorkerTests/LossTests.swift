@@ -57,6 +57,25 @@ private func text(_ losses: [Loss]?) -> [String] {
       ])
   }
 
+  @Test func `of one relationship for two reasons have the order of what is said of them`() throws {
+    let fixture = try MigrationFixture(
+      from: [
+        entity("A", toOne("x", "B", inverse: "y")), entity("B", toMany("y", "A", inverse: "x")),
+        entity("C", parent: "B"),
+      ],
+      to: [entity("A"), entity("B")],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX, Z2_X) VALUES (1, 1, 1, 1, 2), (2, 1, 1, 2, 3);
+        INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1), (2, 3, 1)
+        """)
+    #expect(
+      try fixture.plan().losses.map(\.message) == [
+        "C has no successor: 1 object is dropped.",
+        "A.x has no successor: 1 reference is dropped.",
+        "A.x has no successor, nor has its inverse y: 1 reference is dropped.",
+      ])
+  }
+
   @Test func `name tables and columns that are none of the model's, with what is in them`() throws {
     let model = [entity("A", attribute("n", .integer64), toMany("bs", "B")), entity("B")]
     let rows = """

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitObjectModel
 import GodwitPersistentStore
+import GodwitSQLite
 import StoreFixtures
 import SystemPackage
 import Testing
@@ -14,20 +15,30 @@ private final class GivenVersions {
   private let folder: FilePath
   private var store: FilePath { folder.appending("source.sqlite") }
 
-  init(storeOf version: ModelVersion) throws {
+  private let isCached: Bool
+
+  /// - Parameter isCached: Whether the store has its model; where it lacks that, the damage is accepted.
+  init(storeOf version: ModelVersion, isCached: Bool = true) throws {
+    self.isCached = isCached
     folder = FilePath(FileManager.default.temporaryDirectory.path)
       .appending("godwit-given-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
       atPath: folder.string, withIntermediateDirectories: true)
     try StoreGenerator(version.model, options: StoreOptions(rows: 3)).write(to: store.string)
+    guard !isCached else { return }
+    let connection = try Connection(path: store.string, mode: .readWrite)
+    try connection.execute("DROP TABLE Z_MODELCACHE")
+    try connection.close()
   }
 
   deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
   private func request(_ models: [ModelVersion]) -> MigrationRequest {
-    MigrationRequest(
+    var request = MigrationRequest(
       store: store, models: models, destination: models.last,
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"))
+    request.acceptsDamage = !isCached
+    return request
   }
 
   /// The last version is the destination.
@@ -43,6 +54,17 @@ private final class GivenVersions {
 
   func chain(_ models: ModelVersion...) throws -> VersionChain? {
     try VersionChain(request(models))
+  }
+
+  /// From the first version to the last one, inferred.
+  ///
+  /// - Parameter given: Those of them that the run is given; nil for all.
+  func staged(_ models: [ModelVersion], given: [ModelVersion]? = nil) throws -> StagedPath {
+    let ends = [models[0], models[models.count - 1]]
+    let checksums = try ends.map { try $0.hierarchy().versionChecksum }
+    return try StagedPath(
+      request(given ?? models),
+      StagedMigration([.lightweight(LightweightMigrationStage(checksums))]))
   }
 }
 
@@ -88,6 +110,36 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
           + "cached in the store, which is used. By Kept, P.b is read as Binary in ZB and was "
           + "written as Binary with external storage in ZB."))
     #expect(try fixture.plan(outside, next).notes.allSatisfy { !$0.contains("hashes") })
+  }
+
+  @Test func `is of the first version where nothing tells, which is said`() throws {
+    let fixture = try GivenVersions(storeOf: outside, isCached: false)
+    let plan = try fixture.plan(kept, outside, next)
+    #expect(plan.source.versionName == "Kept")
+    let said = plan.notes.filter {
+      $0.hasPrefix("Kept and Outside have the store's version hashes")
+    }
+    #expect(said.count == 1 && said[0].contains("P.b is read as"), "\(plan.notes)")
+  }
+
+  @Test func `goes by stages to the version that is asked for, not to its twin`() throws {
+    func rank(_ name: String, _ value: Int64) -> ModelVersion {
+      let traits = PropertyTraits(name: "rank", isOptional: false)
+      return version(
+        name, text("x"),
+        .attribute(
+          AttributeDescription(traits: traits, type: .integer16, defaultValue: .integer(value))))
+    }
+    let plain = version("Plain", text("x"))
+    let path = try GivenVersions(storeOf: plain).staged([plain, rank("Seven", 7), rank("Nine", 9)])
+    #expect(path.lines == ["Plain → Nine: inferred"])
+    #expect(path.destination.name == "Nine" && !path.isOfUnknownVersion)
+  }
+
+  @Test func `is of an unknown version for stages, too`() throws {
+    let (plain, last) = (version("Plain", text("x")), version("Last", text("y")))
+    #expect(
+      try GivenVersions(storeOf: plain).staged([plain, last], given: [last]).isOfUnknownVersion)
   }
 
   @Test func `is of the version that has its own renaming identifiers`() throws {

@@ -60,9 +60,9 @@ struct LeftResults {
         if result.verdict == .sameModel, migrated.contains(store.path.string) { continue }
         let facts = StoreFacts(
           store: store, started: line.started, mark: line.mark, host: line.host)
-        try ledger.add(
-          LedgerAttempt(result, facts, run: array.header.run, ended: line.ended))
-        if let backup = try LedgerBackup(result, of: store, run: array.header.run, at: line.ended) {
+        let run = result.committingRun(array.header.run, of: places.owner)
+        try ledger.add(LedgerAttempt(result, facts, run: run, ended: line.ended))
+        if let backup = try LedgerBackup(result, of: store, run: run, at: line.ended) {
           try ledger.add(backup.notLater(than: Date().timeIntervalSince1970))
         }
       }

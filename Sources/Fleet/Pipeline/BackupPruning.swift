@@ -304,10 +304,11 @@ package struct BackupPruning: Sendable {
         guard try FileMark(path) != nil else { continue }
         try DurableFile.remove(path, surviving: .processCrash)
       }
-      for folder in [files.externalDataFolder, files.supportFolder]
-      where try FileKind(at: folder) == .folder && DurableFile.allNames(in: folder).isEmpty {
-        try DurableFile.removeTree(folder, surviving: .processCrash)
-      }
+    }
+    // A removal that was killed may have left the second without the first.
+    for folder in [files.externalDataFolder, files.supportFolder]
+    where try FileKind(at: folder) == .folder && DurableFile.allNames(in: folder).isEmpty {
+      try DurableFile.removeTree(folder, surviving: .processCrash)
     }
     for path in [files.wal, files.journal, files.shm, files.store] {
       try DurableFile.removeIfPresent(path, surviving: .processCrash)

@@ -9,12 +9,19 @@ package struct FoundStore: Sendable, Hashable {
   package var root: FilePath
   /// Of the main file and its WAL.
   package var bytes: Int64
+  /// Which file the path is a name of, where the search has seen that. Hard links and mounts give a file several.
+  var inode: Inode?
   /// The name of the state of which a snapshot was migrated before, where the books say so to tasks that
   /// have others.
   var snapshotIdentity: String?
 
   package init(path: FilePath, root: FilePath, bytes: Int64) {
     (self.path, self.root, self.bytes) = (path, root, bytes)
+  }
+
+  struct Inode: Sendable, Hashable {
+    var device: UInt64
+    var number: UInt64
   }
 }
 

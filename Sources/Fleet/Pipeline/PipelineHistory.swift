@@ -21,6 +21,14 @@ package enum PipelineHistory {
   ) throws -> Ledger? {
     // Only after a crash: a run that begins meanwhile has to wait for the lock.
     let left = try LeftResults(of: places)
+    // What cannot be read is told below.
+    if let ledger = try? Ledger(readingAt: places.ledger),
+      let name = try? PipelineLedger.lostRollback(places.state, of: ledger)
+    {
+      warn(
+        "\(places.ledger) does not have the last rollback, \(name): it is older, or was begun after it. Until the "
+          + "next run it may call stores migrated that were put back.")
+    }
     do {
       if try isBehind(places, left) {
         // A run that is at work has said so.

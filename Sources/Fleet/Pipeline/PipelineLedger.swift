@@ -36,6 +36,8 @@ final class PipelineLedger: Sendable {
     var fresh: Fresh?
     /// What the ledger was told of it at its end, for a ledger that is lost.
     var record: LedgerRun?
+    /// The last rollback that has begun since, likewise; nil for none.
+    var rollback: String?
 
     init(
       _ run: String, of owner: RunOwner, isFinished: Bool, ended: Int, isInHistory: Bool? = nil,
@@ -198,6 +200,18 @@ final class PipelineLedger: Sendable {
   /// ``Ledger/lacks(_:)``.
   static func lostRun(_ folder: FilePath, of ledger: Ledger) throws -> LedgerRun? {
     try runName(folder)?.record.flatMap { try ledger.lacks($0) ? $0 : nil }
+  }
+
+  /// A rollback has begun in the ledger. Until the next run that says which stores were put back.
+  static func note(rollback name: String, in folder: FilePath) throws {
+    guard var known = try runName(folder) else { return }
+    known.rollback = name
+    try write(known, in: folder)
+  }
+
+  /// The last rollback since the run of the state folder, where the ledger lacks it.
+  static func lostRollback(_ folder: FilePath, of ledger: Ledger) throws -> String? {
+    try runName(folder)?.rollback.flatMap { try ledger.hasRun(named: $0) ? nil : $0 }
   }
 
   /// Adds what the state folder has and the ledger may lack: the ends of starts that could not write it,

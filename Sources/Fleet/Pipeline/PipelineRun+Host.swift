@@ -37,6 +37,7 @@ extension PipelineRun {
       }
       try record(result)
     }
+    settings.owner = task.owner
     settings.leases = [task.lease, task.permit].compactMap { $0 }
     if task.workers == 0 { settings.policiesHere = policies }
     // A process that coordinated the store before ours was killed may be about to end.

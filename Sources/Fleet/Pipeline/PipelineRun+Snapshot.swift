@@ -12,21 +12,20 @@ import SystemPackage
 // what an application commits meanwhile is in the store and not in the snapshot.
 extension PipelineRun {
   /// The name of a snapshot's destination says what it is, and of which run: searches for stores
-  /// leave it out, and no two runs mean the same file.
+  /// leave it out, and no two runs mean the same file. It has the whole name of the store, as backups have: no other
+  /// store's snapshot, and no store, has external data in the same folder.
   static func snapshotPath(of store: FilePath, run: String) -> FilePath {
-    let name = store.lastComponent
-    let extended = name?.extension.map { "." + $0 } ?? ""
-    return store.removingLastComponent()
-      .appending((name?.stem ?? "") + LedgerStanding.snapshotMark + run + extended)
+    FilePath("\(store)\(LedgerStanding.snapshotMark)\(run)\(snapshotEnd)")
   }
 
+  private static let snapshotEnd = ".sqlite"
+
   /// An earlier start of the run may have made one of another state, which stays: the next one gets a number.
-  private static func unusedPath(_ path: FilePath, of store: FilePath) throws -> FilePath {
-    let end = store.lastComponent?.extension.map { "." + $0 } ?? ""
+  private static func unusedPath(_ path: FilePath) throws -> FilePath {
     var (unused, number) = (path, 1)
     while try FileKind(at: unused) != .none {
       number += 1
-      unused = FilePath(path.string.dropLast(end.count) + "-\(number)" + end)
+      unused = FilePath(path.string.dropLast(snapshotEnd.count) + "-\(number)" + snapshotEnd)
     }
     return unused
   }
@@ -116,7 +115,7 @@ extension PipelineRun {
             earlier = result.earlierCommitNotes
           }
         }
-        if !isFixed { place = try Self.unusedPath(output, of: store.path) }
+        if !isFixed { place = try Self.unusedPath(output) }
       }
       try clone.removeOthers(in: folder)
     } catch {

@@ -37,6 +37,8 @@ extension PipelineRun {
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == books.run
     var task = task(store, workers: workers, books.settings)
     (task.lease, task.permit, task.code) = (setting.lease.token, setting.permit, books.code)
+    task.owner = CommitJournal.Owner(
+      run: books.run, pipeline: places.owner.pipeline, file: places.owner.file)
     if workers == 0 { books.enter() }
     var result = await perform(task, of: store, setting) { result in
       if result.isOfEarlierCommit { return try await books.record(result, facts) }

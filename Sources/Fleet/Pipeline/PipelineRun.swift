@@ -157,7 +157,8 @@ package struct PipelineRun: Sendable {
     }
     try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let books = Books(
-      ledger: ledger, history: history, settings: settings, code: template.ownCodeDigest,
+      ledger: ledger, history: history, owner: places.owner, settings: settings,
+      code: template.ownCodeDigest,
       quarantineSettings: quarantineSettings(settings), quarantined: history.quarantined())
     let setting = Setting(books: books, hosts: hosts(pace: paceFile), lease: lease)
     let waves = try await waves(findings.stores, setting)

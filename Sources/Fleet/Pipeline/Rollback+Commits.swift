@@ -19,12 +19,15 @@ extension Rollback {
     var time: Double
     /// Whose it is.
     var run: LedgerRun
+    /// Whether that is a run of this pipeline.
+    var isOwn: Bool
   }
 
   /// Brings commits that runs left unrecorded to their end, and writes them down: from then on they are
   /// rolled back like any other.
   ///
-  /// - Returns: The stores with which that was not possible; where nothing is to be changed, all of them.
+  /// - Returns: The stores with which that was not possible; where nothing is to be changed, all of this
+  ///   pipeline's.
   func finishCommits(_ ledger: Ledger) async throws -> [End] {
     let folder = places.state.appending("stores")
     guard try FileKind(at: folder) == .folder else { return [] }
@@ -59,11 +62,11 @@ extension Rollback {
     }
     guard selection.stores.isEmpty || selection.stores.contains(store) else { return nil }
     let time = Double(mark.modificationSeconds) + Double(mark.modificationNanoseconds) / 1e9
-    // Runs of one state folder follow each other.
-    guard let run = try ledger.lastRun(begunBy: time) else { return nil }
+    // Runs of one state folder follow each other, where the journal does not say whose it is.
+    guard let run = try ledger.lastRun(begunBy: time, named: journal.owner?.run) else { return nil }
     let isOwn = places.owner.owns(pipeline: run.pipeline, file: run.file)
     guard isOwn || reach.refusal(of: store) == nil else { return nil }
-    return CutOffCommit(directory: directory, store: store, time: time, run: run)
+    return CutOffCommit(directory: directory, store: store, time: time, run: run, isOwn: isOwn)
   }
 
   /// - Returns: What keeps the store from being put back; nil where the commit is at its end.
@@ -74,9 +77,9 @@ extension Rollback {
     }
     if isDry {
       // With one of a version, only the commit's end tells whether the store is among them.
-      guard selection.run ?? commit.run.name == commit.run.name, selection.version == nil else {
-        return nil
-      }
+      guard commit.isOwn, selection.run ?? commit.run.name == commit.run.name,
+        selection.version == nil
+      else { return nil }
       var item = Item(store: store, verdict: .restored)
       item.run = commit.run.name
       item.reasons = [

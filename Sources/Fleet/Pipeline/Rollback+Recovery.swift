@@ -78,7 +78,7 @@ extension Rollback {
       known: backup, isMissing: journal.isOfCopy)
   }
 
-  /// Brings rollbacks that were cut off to their end.
+  /// Brings rollbacks that were cut off to their end; where nothing is to be changed, says which those are.
   func finishInterrupted(_ ledger: Ledger) async throws -> [End] {
     let folder = Self.folder(in: places.state)
     guard try FileKind(at: folder) == .folder else { return [] }
@@ -92,25 +92,50 @@ extension Rollback {
       else {
         if try Self.mayHaveBegun(directory) {
           ends.append(try Self.unknown(directory))
-        } else {
+        } else if !isDry {
           try directory.remove()  // nothing was begun
         }
         continue
       }
       let start = Date().timeIntervalSince1970
+      let other = try ledger.otherOwner(ofRun: task.run).map {
+        LedgerRun(
+          name: task.name, kind: .rollback, pipeline: $0.pipeline, file: $0.file, started: start,
+          host: MachineName.text)
+      }
       if let reason = reach.refusal(of: FilePath(task.store)) {
         ends.append(End(item: Self.refusal(of: backup, reason.reason, reason.message)))
         continue
       }
       // It was cut off after its record, and before its run directory went.
       if backup.state == .restored {
-        try directory.remove()
+        if !isDry { try directory.remove() }
         continue
       }
       do {
+        if isDry {
+          // One that has not begun, or is taken back, is done from its start.
+          guard
+            try task.isMissing == true
+              || StoreSwap.isCutOff(
+                in: directory, of: FilePath(task.store),
+                restoring: StoreFiles(FilePath(task.backup)))
+          else { continue }
+          var item = Item(store: task.store, verdict: .restored)
+          (item.run, item.backup) = (task.run, task.backup)
+          item.reasons = [
+            RunReport.Reason(
+              reason: RunReport.Reason.note,
+              message:
+                "A rollback of \(task.store) was cut off. It is brought to its end first.")
+          ]
+          ends.append(End(item: item, ofOther: other))
+          continue
+        }
         if task.isMissing == true {
           var end = try await onOwnThread { try self.finishWhole(task, backup) }
           end?.started = start
+          end?.ofOther = other
           if end?.item.verdict != .restored { try forget(task) }
           if let end { ends.append(end) }
           continue
@@ -136,12 +161,12 @@ extension Rollback {
           continue
         }
         var end = try end(journal, task)
-        end.started = start
+        (end.started, end.ofOther) = (start, other)
         ends.append(end)
       } catch {
         var end = End(item: Self.refusal(of: backup, error))
         (end.item.backup, end.item.run) = (task.backup, task.run)
-        (end.attemptedBackup, end.started) = (task.backup, start)
+        (end.attemptedBackup, end.started, end.ofOther) = (task.backup, start, other)
         ends.append(end)
       }
     }
@@ -155,7 +180,7 @@ extension Rollback {
     }
     if let listed = try ledger.backups(of: task.store).first(where: isOwn) { return listed }
     guard let known = task.known, isOwn(known) else { return nil }
-    try ledger.writing { try ledger.add(known) }
+    if !isDry { try ledger.writing { try ledger.add(known) } }
     return known
   }
 

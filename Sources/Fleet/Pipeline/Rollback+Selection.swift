@@ -93,8 +93,11 @@ extension Rollback {
       let own = known.filter { $0.run == run }
       var backups = own.filter(\.isToPutBack)
       if backups.isEmpty {
-        if try wanted.isEmpty && ledger.isUndone(run, of: store) { return nil }
-        backups = Array(own.suffix(1))
+        let isUndone = try ledger.isUndone(run, of: store)
+        if wanted.isEmpty && isUndone { return nil }
+        // One of two migrations may be undone: what is missing is the backup of the other.
+        let last = isUndone ? nil : own.last { $0.state != .restored }
+        backups = (last ?? own.last).map { [$0] } ?? []
       }
       // What is between those that can be read is not known.
       if let unreadable = own.first(where: { $0.state == .unreadable }) { backups = [unreadable] }
@@ -122,7 +125,9 @@ extension Rollback {
     let backups = try known.filter { runs.contains($0.run) }.map { backup in
       var backup = backup
       // It was put back before it was removed.
-      if backup.isGone, try ledger.isUndone(backup.run, of: store) { backup.state = .restored }
+      if backup.isGone, try ledger.isUndone(backup.run, of: store, leaving: backup.identity) {
+        backup.state = .restored
+      }
       return backup
     }
     guard let newest = backups.first(where: { $0.state != .restored }) ?? backups.first else {

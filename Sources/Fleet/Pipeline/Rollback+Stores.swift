@@ -21,6 +21,8 @@ extension Rollback {
     var uuid: String?
     /// What was put aside.
     var kept: LedgerBackup?
+    /// Another pipeline's rollback that was cut off, and that this is the end of.
+    var ofOther: LedgerRun?
   }
 
   /// `restore.json`: which backup is put back.
@@ -161,7 +163,18 @@ extension Rollback {
             + "first time was removed: the store goes back to what it was in between.")
       ]
     }
-    if isDry { return End(item: restored) }
+    if isDry {
+      // A commit of another run that is brought to its end first.
+      let commit = RunDirectory(
+        places.state.appending("stores").appending(PipelineRun.name(of: store.store)))
+      if let journal = try CommitJournal.read(in: commit),
+        journal.backup.store.string != undoing.newest.path,
+        try StoreSwap.isCutOff(in: commit, of: store.store)
+      {
+        return refused("changed-since", Self.changedMessage(store.store.string))
+      }
+      return End(item: restored)
+    }
     let directory = Self.directory(of: store.store, in: places.state)
     try DurableFile.makeFolder(directory.snapshot)
     try directory.checkPrivate()
@@ -263,6 +276,11 @@ extension Rollback {
     guard !tried.isEmpty else { return }
     try ledger.writing {
       for end in tried {
+        // It stays open: that pipeline's next rollback goes on with it, and undoes no earlier run.
+        if let other = end.ofOther, try !ledger.hasRun(named: other.name) {
+          try ledger.begin(other)
+        }
+        let rollback = end.ofOther?.name ?? rollback
         let started = end.started > 0 ? end.started : now
         var attempt = LedgerAttempt(
           run: rollback, store: end.item.store, started: started,

@@ -122,6 +122,8 @@ package struct Rollback: Sendable {
             name: summary.rollback, kind: .rollback, pipeline: places.owner.pipeline,
             file: places.owner.file, started: now, host: MachineName.text, options: options))
       }
+      // What is put back is put back without it, too.
+      try? PipelineLedger.note(rollback: summary.rollback, in: places.state)
     }
     func take(_ ends: [End]) throws {
       let ends = try addNotes(to: ends, ledger)
@@ -129,7 +131,8 @@ package struct Rollback: Sendable {
       if !isDry, let first = ends.first {
         try leases.requireCurrent(store: FilePath(first.item.store))
       }
-      if ends.contains(where: { $0.item.verdict == .restored || !$0.attemptedBackup.isEmpty }) {
+      let own = ends.filter { $0.ofOther == nil }
+      if own.contains(where: { $0.item.verdict == .restored || !$0.attemptedBackup.isEmpty }) {
         try begin()
       }
       if !isDry { try record(ends, in: ledger, rollback: summary.rollback) }
@@ -139,14 +142,10 @@ package struct Rollback: Sendable {
         observe(end.item)
       }
     }
-    var finished: Set<FilePath> = []
-    var undone = interrupted?.undone.name
-    if !isDry {
-      let ends = try await finishInterrupted(ledger)
-      finished = Set(ends.map { FilePath($0.item.store) })
-      undone = undone ?? ends.first?.item.run
-      try take(ends)
-    }
+    let ends = try await finishInterrupted(ledger)
+    var finished = Set(ends.map { FilePath($0.item.store) })
+    var undone = interrupted?.undone.name ?? ends.first { $0.ofOther == nil }?.item.run
+    try take(ends)
     if finishesCommits {
       let ends = try await finishCommits(ledger)
       finished.formUnion(ends.map { FilePath($0.item.store) })

@@ -129,6 +129,7 @@ struct StoreFacts: Sendable {
 struct Books: StoreBooks {
   let ledger: PipelineLedger
   let history: RunHistory
+  let owner: RunOwner
   let settings: String
   let code: String?
   /// ``PipelineRun/quarantineSettings(_:)``.
@@ -176,10 +177,11 @@ struct Books: StoreBooks {
         entry.failures = (earlier.failures ?? 1).added(1)
       }
     }
-    let attempt = LedgerAttempt(result, facts, run: run, ended: entry.time)
+    let committed = result.committingRun(run, of: owner)
+    let attempt = LedgerAttempt(result, facts, run: committed, ended: entry.time)
     entry.attempt = attempt
     // The time may be another machine's.
-    entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)?
+    entry.backupRecord = try LedgerBackup(result, of: facts.store, run: committed, at: entry.time)?
       .notLater(than: Date().timeIntervalSince1970)
     try await ledger.record(entry, PipelineLedger.Detail(result))
     history.add(attempt, entry.backupRecord, outcome(result, facts))
@@ -225,6 +227,15 @@ extension LedgerQuarantine {
 }
 
 extension MigrationResult {
+  /// The run of which a result is written down: its own, unless another pipeline's began the commit. The backup is
+  /// that pipeline's then, to put back and to keep.
+  func committingRun(_ run: String, of owner: RunOwner) -> String {
+    guard let committedBy, committedBy.run != run,
+      !owner.owns(pipeline: committedBy.pipeline, file: committedBy.file)
+    else { return run }
+    return committedBy.run
+  }
+
   /// Whether another start has taken the store over: what becomes of it is that one's to write down.
   fileprivate var isTakenOver: Bool {
     verdict == .pending && reasons.contains { $0.reason == RetryPolicy.leaseLost }

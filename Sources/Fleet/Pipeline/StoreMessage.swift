@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCommit
 import GodwitDurableFiles
 
 /// One line between a pipeline's coordinator and the process that coordinates one store of it, JSON
@@ -90,6 +91,8 @@ struct StoreTask: Codable, Sendable {
   var lease: LeaseToken?
   /// What allows a bundle of work to be done: likewise.
   var permit: LeaseToken?
+  /// Whose commit it is.
+  var owner: CommitJournal.Owner?
 
   enum Work: String, Codable, Sendable {
     case migrate
@@ -119,6 +122,7 @@ struct StoreEnd: Codable, Sendable {
   var kept: KeptBackup?
   var handedOut: HandedOut?
   var isOfEarlierCommit: Bool?
+  var committedBy: CommitJournal.Owner?
 
   init(_ result: MigrationResult) {
     self.result = result
@@ -128,6 +132,7 @@ struct StoreEnd: Codable, Sendable {
     (digest, backupContent, kept) = (result.digest, result.backupContent, result.kept)
     handedOut = result.handedOut
     if result.isOfEarlierCommit { isOfEarlierCommit = true }
+    committedBy = result.committedBy
   }
 
   var whole: MigrationResult {
@@ -138,6 +143,7 @@ struct StoreEnd: Codable, Sendable {
     (result.digest, result.backupContent, result.kept) = (digest, backupContent, kept)
     result.handedOut = handedOut
     result.isOfEarlierCommit = isOfEarlierCommit == true
+    result.committedBy = committedBy
     return result
   }
 }

@@ -4,7 +4,8 @@ import SystemPackage
 ///
 /// Stores smaller than a shard are done in one process each, three for each worker at a time: while
 /// one waits for the disk and one for its line in the progress file, another has the processor. Large ones go beside them and share the
-/// workers, so that neither kind waits for the other.
+/// workers, so that neither kind waits for the other. Of stores that are names of one file, one is under way at a
+/// time: the file is open in its process, which to that of another is an application.
 struct StoreQueue {
   /// How many small stores there are at a time for each worker.
   static let smallStoresPerWorker = 3
@@ -18,9 +19,14 @@ struct StoreQueue {
   private var large: ArraySlice<FoundStore> = []
   /// Stores that are tried again, and from when on, in seconds.
   private var waiting: [(store: FoundStore, time: Double)] = []
-  private var taken: [FilePath: Int] = [:]
+  private var taken: [FilePath: (workers: Int, inode: FoundStore.Inode?)] = [:]
   /// Of those: how many are done in one process, and the workers of the others.
   private var (smallTaken, workersTaken) = (0, 0)
+  /// The files of those.
+  private var inodes: Set<FoundStore.Inode> = []
+  /// Stores whose turn came while another name of their file was under way. One of each file has its turn again
+  /// whenever such a store ends.
+  private var held: [FoundStore.Inode: [FoundStore]] = [:]
   private let need: (FoundStore) -> Int
 
   /// - Parameter need: How many workers a store has use for; 0 for one that is done in one process.
@@ -43,23 +49,41 @@ struct StoreQueue {
       let store = waiting.remove(at: place).store
       if need(store) == 0 { small.insert(store, at: small.startIndex) } else { large.append(store) }
     }
-    if smallTaken < Self.smallStoresPerWorker * workerCount, let store = small.popFirst() {
-      taken[store.path] = 0
+    while smallTaken < Self.smallStoresPerWorker * workerCount, let store = small.popFirst() {
+      guard take(store, workers: 0) else { continue }
       smallTaken += 1
       return (store, 0)
     }
-    guard let store = large.first else { return nil }
-    let workers = min(need(store), workerCount)
-    guard workers <= workerCount - workersTaken else { return nil }
-    taken[store.path] = workers
-    workersTaken += workers
-    return (large.removeFirst(), workers)
+    while let store = large.first {
+      let workers = min(need(store), workerCount)
+      guard workers <= workerCount - workersTaken else { return nil }
+      large.removeFirst()
+      guard take(store, workers: workers) else { continue }
+      workersTaken += workers
+      return (store, workers)
+    }
+    return nil
+  }
+
+  /// - Returns: False where another name of its file is under way: the store is held until that ends.
+  private mutating func take(_ store: FoundStore, workers: Int) -> Bool {
+    if let inode = store.inode, !inodes.insert(inode).inserted {
+      held[inode, default: []].append(store)
+      return false
+    }
+    taken[store.path] = (workers, store.inode)
+    return true
   }
 
   /// A store has come to its end, and gives back what it had.
   mutating func end(_ store: FoundStore) {
-    guard let workers = taken.removeValue(forKey: store.path) else { return }
+    guard let (workers, inode) = taken.removeValue(forKey: store.path) else { return }
     if workers == 0 { smallTaken -= 1 } else { workersTaken -= workers }
+    guard let inode else { return }
+    inodes.remove(inode)
+    guard let next = held[inode]?.popLast() else { return }
+    if held[inode]?.isEmpty == true { held[inode] = nil }
+    if need(next) == 0 { small.append(next) } else { large.append(next) }
   }
 
   /// A store is tried again from a time on, in seconds. Its wave waits for it.
@@ -68,7 +92,7 @@ struct StoreQueue {
     waiting.append((store, time))
   }
 
-  /// Nothing of the wave is left, under way or waiting.
+  /// Nothing of the wave is left, under way or waiting. Of what is held, another name is one of those.
   var isWaveOver: Bool { small.isEmpty && large.isEmpty && waiting.isEmpty && taken.isEmpty }
 
   /// - Returns: False where there is no further wave.
@@ -82,5 +106,7 @@ struct StoreQueue {
   var waitingCount: Int { waiting.count }
 
   /// Stores that have not begun, or that wait to be tried again.
-  var left: [FoundStore] { small + large + waiting.map(\.store) + later.flatMap { $0 } }
+  var left: [FoundStore] {
+    small + large + held.values.flatMap { $0 } + waiting.map(\.store) + later.flatMap { $0 }
+  }
 }

@@ -136,7 +136,7 @@ struct StoreSearch {
       }
       for (component, kind) in entries {
         let name = component.string
-        if case .file(let bytes) = kind, let backup = FoundBackup(name, in: folder.path, bytes) {
+        if case .file(let bytes, _) = kind, let backup = FoundBackup(name, in: folder.path, bytes) {
           let store = backup.store.lastComponent?.string ?? ""
           if folder.include.contains(where: { $0.advanced(by: store).isMatch }) {
             findings.backups.append(backup)
@@ -171,7 +171,7 @@ struct StoreSearch {
             Folder(
               path: path, include: include, exclude: exclude,
               isOfState: folder.isOfState || path == state))
-        case .file(let bytes):
+        case .file(let bytes, let inode):
           let matches = include.filter(\.isMatch)
           guard !matches.isEmpty, !Self.isLedger(path, name) else { continue }
           for match in matches { used.insert(match.text) }
@@ -181,7 +181,9 @@ struct StoreSearch {
             continue
           }
           let log = DiskSpace.size(of: StoreFiles(path).wal)
-          findings.stores.append(FoundStore(path: path, root: root, bytes: bytes.added(log)))
+          var store = FoundStore(path: path, root: root, bytes: bytes.added(log))
+          store.inode = inode
+          findings.stores.append(store)
         case .link: findings.links += 1
         case .unknown(let error):
           findings.unreadable.append(Unreadable(path: path, reason: "\(error)"))
@@ -216,24 +218,23 @@ struct StoreSearch {
   /// like those of SQLite's files, and is searched.
   private static func isOurs(_ name: String, _ kind: Kind) -> Bool {
     let marks = ["backup", "snapshot", "rolled-back", "rejects"].map { ".godwit-\($0)-" }
-    if isAssembly(name) || marks.contains(where: { name.utf8.contains($0.utf8) }) { return true }
+    // `.STORE.godwit-RUN` and `.STORE.godwit-RUN-clone` are assembled files, see `StoreSwap`.
+    if name.holds(".godwit-"), name.begins(with: ".") || marks.contains(where: name.holds) {
+      return true
+    }
     // A run directory has the name of its store.
     if case .folder = kind { return name.ends(with: ".godwit") }
     return StoreFiles.companionSuffixes.contains(where: name.ends(with:))
       || PendingFile.isTemporaryName(name)
   }
 
-  /// `.STORE.godwit-RUN` and `.STORE.godwit-RUN-clone`, see `StoreSwap`.
-  private static func isAssembly(_ name: String) -> Bool {
-    name.begins(with: ".") && name.utf8.contains(".godwit-".utf8)
-  }
 }
 
 // Looking at files.
 extension StoreSearch {
   private enum Kind {
     case folder
-    case file(bytes: Int64)
+    case file(bytes: Int64, FoundStore.Inode)
     case link
     /// It could not be looked at.
     case unknown(Errno)
@@ -300,7 +301,10 @@ extension StoreSearch {
       }
     }
     switch status.st_mode & S_IFMT {
-    case S_IFREG: return .file(bytes: Int64(status.st_size))
+    case S_IFREG:
+      return .file(
+        bytes: Int64(status.st_size),
+        FoundStore.Inode(device: UInt64(status.st_dev), number: UInt64(status.st_ino)))
     case S_IFDIR: return .folder
     case S_IFLNK: return .link
     default: return .other

@@ -16,6 +16,8 @@ package struct FoundBackup: Sendable, Equatable {
 
   /// Nil for a name that neither a commit nor a rollback gives.
   init?(_ name: String, in folder: FilePath, _ bytes: Int64) {
+    // Nearly no name of a fleet's folders is one.
+    guard name.holds(".godwit-") else { return nil }
     let suffix = ".sqlite"
     let kinds: [(mark: String, kind: LedgerBackup.Kind)] = [
       (".godwit-backup-", .source), (".godwit-rolled-back-", .replaced),

@@ -11,6 +11,8 @@ struct IndexNaming {
   private(set) var problems: [LayoutProblem] = []
   /// Names of tables and indexes share one space, without regard to the case of ASCII letters.
   private var taken: Set<[UInt8]>
+  /// Names of the indexes of uniqueness constraints.
+  private var constraints: Set<[UInt8]> = []
 
   init(
     hierarchy: EntityHierarchy, columns: ColumnNames, keyColumns: [EntityName: [String]],
@@ -97,12 +99,16 @@ struct IndexNaming {
     guard frameworkVersion >= 860 else { return [] }
     return table.entities.flatMap { name in
       (hierarchy[name]?.uniquenessConstraints ?? []).compactMap { constraint in
-        guard let columns = listed(constraint, name) else {
+        // That of `n` and `m` has the name of that of `n_m`.
+        let index = "Z_\(name)_UNIQUE_\(constraint.joined(separator: "_"))"
+        guard let columns = listed(constraint, name),
+          constraints.insert(LayoutProblem.folded(index)).inserted
+        else {
           problems.append(.unknownConstraint(constraint, of: name))
           return nil
         }
         return SchemaStatement(
-          index: "Z_\(name)_UNIQUE_\(constraint.joined(separator: "_"))", on: table.name,
+          index: index, on: table.name,
           columns.map { .init(name: $0) }, isUnique: true, spellsOutOrder: true)
       }
     }

@@ -72,35 +72,37 @@ package struct VersionChain: Sendable {
     let ends = (try part(source), try part(destination))
     let hashes = (ends.0.versionHashes, ends.1.versionHashes)
     guard hashes.0 != hashes.1 else { return nil }
-    var known: [(version: ModelVersion, hierarchy: EntityHierarchy)] = []
-    var seen: Set<[EntityName: VersionHash]> = []
-    var places: (source: Int?, destination: Int?) = (nil, nil)
-    func isGiven(_ version: ModelVersion) -> Bool {
-      version.name == given?.name && version.path == given?.path
+    // A version that takes back what others changed has the hashes of an earlier one. So the store is at its own
+    // place, and what comes after that counts, wherever else its hashes are.
+    let known = try models.map { version in
+      let hierarchy = try part(version)
+      return (version: version, hierarchy: hierarchy, hashes: hierarchy.versionHashes)
     }
-    let knowsPlace = models.contains(where: isGiven)
-    for version in models {
-      let tree = try part(version)
-      let own = tree.versionHashes
-      // A version that takes back what others changed has the hashes of an earlier one.
-      if knowsPlace, own == hashes.0, !isGiven(version) { continue }
-      // Any other that was given twice is at its first place.
-      guard seen.insert(own).inserted else { continue }
-      if own == hashes.0 { places.source = known.count }
-      if own == hashes.1 { places.destination = known.count }
-      known.append((version, tree))
+    func place(of version: ModelVersion?) -> Int? {
+      known.firstIndex { $0.version.name == version?.name && $0.version.path == version?.path }
     }
+    let ownPlace = place(of: given)
+    let start =
+      ownPlace.map { known[$0].hashes == hashes.0 ? $0 : nil }
+      ?? known.firstIndex { $0.hashes == hashes.0 }
     var notes: [String] = []
     var between: [(version: ModelVersion, hierarchy: EntityHierarchy)] = []
-    if let first = places.source {
-      let last = places.destination ?? known.count
-      if last > first { between = Array(known[(first + 1)..<last]) }
+    if let start {
+      let rest = (start + 1)..<known.count
+      let isBefore =
+        place(of: destination).map { $0 < start }
+        ?? known[..<start].contains { $0.hashes == hashes.1 }
+      let end = rest.first { known[$0].hashes == hashes.1 } ?? (isBefore ? start : known.count)
+      // Any that was given twice is at its first place.
+      var seen: Set<[EntityName: VersionHash]> = [hashes.0]
+      between = (isBefore ? [] : known[..<end].dropFirst(start + 1))
+        .filter { seen.insert($0.hashes).inserted }.map { ($0.version, $0.hierarchy) }
     } else {
       notes.append(
         "The store's own version is not among the models given, so its place in their order is "
           + "not known: no version between is looked at.")
     }
-    let first = places.source.map { given ?? known[$0].version } ?? source
+    let first = start.map { given ?? known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
     let named = try NamedVersions(
       mappings.isEmpty ? [] : models + others + chain.map(\.version))

@@ -160,8 +160,10 @@ extension LossCounter {
       } else {
         try count(isMirrored ? once(pairs, in: storage) : pairs, meaning, &found)
       }
-      return found.keys.sorted { $0.place.precedesInBytes($1.place) }
-        .compactMap { loss in found[loss].map(loss.loss) }
+      return found.keys.sorted { a, b in
+        a.place.isSameName(as: b.place)
+          ? a.why.precedesInBytes(b.why) : a.place.precedesInBytes(b.place)
+      }.compactMap { loss in found[loss].map(loss.loss) }
     }
   }
 

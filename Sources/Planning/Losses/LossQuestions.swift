@@ -206,13 +206,22 @@ extension LossQuestions {
     isAlone: Bool = false
   ) -> [Pair: ReferenceLoss] {
     var meaning: [Pair: ReferenceLoss] = [:]
-    for pair in pairs(of: relationship, declaredBy: entity) {
+    for group in groups(of: relationship, declaredBy: entity, inverse?.relationship.name) {
       let fate = successors.fate(
-        of: relationship.name, from: pair.owner, to: pair.target,
+        of: relationship.name, from: group.owner, to: group.targets[0],
         inverse: inverse?.relationship.name, isAlone: isAlone)
       guard fate != .kept else { continue }
-      meaning[pair] = ReferenceLoss(
-        successors, relationship, inverse?.relationship, pair, fate, isAlone: isAlone)
+      var shared: ReferenceLoss?
+      for target in group.targets {
+        let pair = Pair(owner: group.owner, target: target)
+        let loss =
+          shared
+          ?? ReferenceLoss(
+            successors, relationship, inverse?.relationship, pair, fate, isAlone: isAlone)
+        meaning[pair] = loss
+        // Any other one names the target.
+        if let loss, !loss.isOfTarget, loss.kind == .relationship { shared = loss }
+      }
     }
     return meaning
   }
@@ -222,22 +231,21 @@ extension LossQuestions {
     _ relationship: RelationshipDescription, declaredBy entity: EntityName
   ) -> [Pair] {
     let inverse = source.inverse(of: relationship)?.relationship.name
-    return pairs(of: relationship, declaredBy: entity).filter {
+    return groups(of: relationship, declaredBy: entity, inverse).filter {
       successors.losesPlace(
-        in: relationship.name, from: $0.owner, to: $0.target, inverse: inverse)
-    }
+        in: relationship.name, from: $0.owner, to: $0.targets[0], inverse: inverse)
+    }.flatMap { group in group.targets.map { Pair(owner: group.owner, target: $0) } }
   }
 
-  private func pairs(
-    of relationship: RelationshipDescription, declaredBy entity: EntityName
-  ) -> [Pair] {
+  private func groups(
+    of relationship: RelationshipDescription, declaredBy entity: EntityName, _ inverse: String?
+  ) -> [PairGroup] {
     let storage = layout.pairStorage(of: relationship, declaredBy: entity)
-    let targets = entities(below: relationship.destinationEntity, storage?.targetColumn)
     // Without an inverse nothing says of an object of a wrong entity that it is an owner.
     let column = source.inverse(of: relationship) == nil ? nil : storage?.ownerColumn
-    return entities(below: entity, column).flatMap { owner in
-      targets.map { Pair(owner: owner, target: $0) }
-    }
+    return successors.groups(
+      of: relationship.name, from: entities(below: entity, column),
+      to: entities(below: relationship.destinationEntity, storage?.targetColumn), inverse: inverse)
   }
 
   /// The entities of the objects on one side of a relationship.

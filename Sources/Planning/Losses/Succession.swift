@@ -42,6 +42,20 @@ protocol Successors {
   func losesPlace(
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool
+  /// All pairs of the owners and the targets. What becomes of the pairs of a group, and of the places in
+  /// them, is the same, and so is what an owner's relationship without a successor loses by them.
+  ///
+  /// - Parameter inverse: Name of the inverse in the targets' entities, where there is one.
+  func groups(
+    of relationship: String, from owners: [EntityName], to targets: [EntityName], inverse: String?
+  ) -> [PairGroup]
+}
+
+/// Pairs of one owner's entity.
+struct PairGroup {
+  var owner: EntityName
+  /// At least one.
+  var targets: [EntityName]
 }
 
 extension Successors {
@@ -53,6 +67,11 @@ extension Successors {
   func losesPlace(
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool { false }
+  func groups(
+    of relationship: String, from owners: [EntityName], to targets: [EntityName], inverse: String?
+  ) -> [PairGroup] {
+    owners.flatMap { owner in targets.map { PairGroup(owner: owner, targets: [$0]) } }
+  }
   func words(ofReferencesTo target: EntityName) -> String { "may no longer point to \(target)" }
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool { true }
   func names(element path: [String], of composite: String, in entity: EntityName) -> Bool { false }
@@ -198,6 +217,49 @@ struct Succession: Successors {
     return path.indices.contains { place in
       !steps[place].storesPlaces(in: path[place], of: owners[place])
     }
+  }
+
+  func groups(
+    of relationship: String, from owners: [EntityName], to targets: [EntityName], inverse: String?
+  ) -> [PairGroup] {
+    let targets = targets.map { (name: $0, path: entities(of: $0)) }
+    // Owners mostly have the same destinations: targets are looked at once for all of them.
+    var known: [[EntityName]: [[EntityName]]] = [:]
+    return owners.flatMap { owner -> [PairGroup] in
+      let destinations = (paths(of: relationship, in: owner).first ?? [])
+        .compactMap { $0.relationship?.destinationEntity }
+      let isGone = steps[0].properties[owner]?[relationship] == nil
+      // Where it goes on the way, that depends on each target.
+      guard isGone || destinations.count == steps.count else {
+        return targets.map { PairGroup(owner: owner, targets: [$0.name]) }
+      }
+      let found =
+        known[destinations]
+        ?? alike(targets) { target, path in
+          if isGone { return inverse.map { steps[0].properties[target]?[$0] == nil } ?? true }
+          return path.indices.allSatisfy { place in
+            steps[place].mapping.destination.isKind(path[place], of: destinations[place])
+          }
+        }
+      known[destinations] = found
+      return found.map { PairGroup(owner: owner, targets: $0) }
+    }
+  }
+
+  /// The dropped targets, those that a condition holds for, and each of the others.
+  private func alike(
+    _ targets: [(name: EntityName, path: [EntityName]?)],
+    where isAlike: (EntityName, [EntityName]) -> Bool
+  ) -> [[EntityName]] {
+    var (dropped, alike, others): ([EntityName], [EntityName], [[EntityName]]) = ([], [], [])
+    for (name, path) in targets {
+      if let path {
+        if isAlike(name, path) { alike.append(name) } else { others.append([name]) }
+      } else {
+        dropped.append(name)
+      }
+    }
+    return [dropped, alike].filter { !$0.isEmpty } + others
   }
 
   /// What becomes of a pair; and the owner's relationship that has it after each step, nil where

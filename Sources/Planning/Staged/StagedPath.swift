@@ -23,6 +23,8 @@ package struct StagedPath: Sendable {
   package let destination: ModelVersion
   /// What the whole way drops; nil where a handler may save it.
   package private(set) var losses: [Loss]?
+  /// True where the store's version is not among the models given.
+  package let isOfUnknownVersion: Bool
 
   /// Looks at the store's metadata and finds every model that is needed, before anything is done.
   ///
@@ -46,10 +48,9 @@ package struct StagedPath: Sendable {
       : try stages.steps(from: checksum, to: request.destination?.hierarchy().versionChecksum)
     let own = found.ownVersion(
       unnamed: String(found.hierarchy.versionChecksum.prefix(8)), path: request.store)
-    var models = StageModels(
-      stages, own: own,
-      given: [found.version].compactMap(\.self) + request.models
-        + [request.destination].compactMap(\.self))
+    var models = try StageModels(
+      stages, own: own, destination: request.destination,
+      given: [found.version].compactMap(\.self) + request.models)
     var steps: [Step] = []
     for step in planned {
       switch step {
@@ -72,6 +73,7 @@ package struct StagedPath: Sendable {
     self.steps = steps
     self.stages = stages
     source = own
+    isOfUnknownVersion = found.versionName == nil
     destination =
       try planned.last.map { try models.version(of: $0.destination) } ?? request.destination ?? own
     try checkMappings(request, found)
@@ -152,9 +154,13 @@ private struct StageModels {
   private let references: [ModelReference]
   private var known: [String: ModelVersion] = [:]
 
-  init(_ stages: StagedMigration, own: ModelVersion, given: [ModelVersion]) {
+  /// - Parameter destination: The version of its checksum, whichever others have that.
+  init(
+    _ stages: StagedMigration, own: ModelVersion, destination: ModelVersion?, given: [ModelVersion]
+  ) throws {
     // Of versions with one checksum the store's own comes first, or what it is a part of.
     candidates = [own] + given
+    if let destination { known[try destination.hierarchy().versionChecksum] = destination }
     references = stages.stages.flatMap { stage -> [ModelReference] in
       guard case .custom(let stage) = stage else { return [] }
       return [stage.source, stage.destination]
