@@ -191,13 +191,12 @@ extension CommitSteps {
 
   private func publish(_ journal: inout CommitJournal) throws {
     guard try !isInPlace(journal) else { return }
-    try makeExternalDataFolder(journal)
+    try requireOwnFolder(journal)
+    // Rows refer to files: the files are there first.
+    try addExternalData(journal)
     try alone(in: journal.files.supportFolder) {
-      // Another commit may have put a store beside this place, with files in the same folder, since the run began.
-      if try !ExternalDataFolder.names(in: journal.files.externalDataFolder).isEmpty {
-        try NewFilePlace(journal.storePath).checkForStore()
-      }
-      // Rows refer to files: the files are there first.
+      try requireOwnFolder(journal)
+      // One that was taken back may have removed files that this one found there.
       try addExternalData(journal)
       try checkExternalData?()
       try requireLeases(journal.storePath)
@@ -209,8 +208,16 @@ extension CommitSteps {
     }
   }
 
+  /// Another commit may have put a store beside this place, with files in the same folder, since the run began.
+  private func requireOwnFolder(_ journal: CommitJournal) throws {
+    guard try !ExternalDataFolder.names(in: journal.files.externalDataFolder).isEmpty else {
+      return
+    }
+    try NewFilePlace(journal.storePath).checkForStore()
+  }
+
   /// Lets no other commit publish a store with external data in the same folder, or take one back, while the body
-  /// runs. One that waits for that copies nothing meanwhile.
+  /// runs, which looks and copies nothing that is there.
   ///
   /// - Parameter folder: That of the external data; where it is not there, nobody has anything in it.
   /// - Throws: `DurabilityError`.
@@ -219,8 +226,8 @@ extension CommitSteps {
     try Folder.locking(folder, patienceSeconds: Self.patienceSeconds, body)
   }
 
-  /// Ten minutes: the other one copies external data.
-  private static let patienceSeconds = 600.0
+  /// Who has the lock for longer is stopped, and its work may be what this process has taken over.
+  private static let patienceSeconds = 1.0
 
   /// Copies of the source's own files: nothing that is written to those later is in the backup. It
   /// counts only where it holds what they do. External data is never written again, and gets second
@@ -282,23 +289,14 @@ extension CommitSteps {
 
   func addExternalData(_ journal: CommitJournal) throws {
     guard !journal.added.isEmpty else { return }
-    try makeExternalDataFolder(journal)
-    try ExternalDataFolder.copy(
-      journal.added, from: journal.externalSources.map { FilePath($0) },
-      to: journal.files.externalDataFolder,
-      rightsOf: journal.kind == .restore ? nil : rightsGiver(journal), originals: originals)
-  }
-
-  private func makeExternalDataFolder(_ journal: CommitJournal) throws {
-    guard !journal.added.isEmpty else { return }
-    try ExternalDataFolder.make(
-      journal.files.externalDataFolder, like: nil, of: rightsGiver(journal))
-  }
-
-  /// The assembled file has the source's rights, and what it takes the place of has them, too.
-  private func rightsGiver(_ journal: CommitJournal) throws -> FilePath {
+    let folder = journal.files.externalDataFolder
+    // The assembled file has the source's rights, and what it takes the place of has them, too.
     let assembled = FilePath(journal.assembled)
-    return try DurableFile.exists(assembled) ? assembled : journal.storePath
+    let store = try DurableFile.exists(assembled) ? assembled : journal.storePath
+    try ExternalDataFolder.make(folder, like: nil, of: store)
+    try ExternalDataFolder.copy(
+      journal.added, from: journal.externalSources.map { FilePath($0) }, to: folder,
+      rightsOf: journal.kind == .restore ? nil : store, originals: originals)
   }
 
   func makeClone(_ journal: inout CommitJournal) throws {

@@ -191,11 +191,10 @@ package struct Folder: ~Copyable {
   }
 
   /// Keeps out whoever else asks for a folder in this way while the body runs. Where the volume has no such locks,
-  /// nobody is kept out. See `flock(2)`.
+  /// or somebody has one for longer than one waits, nobody is kept out. See `flock(2)`.
   ///
   /// - Parameter patienceSeconds: How long to wait for another process to let go.
-  /// - Throws: ``DurabilityError/locked(_:)`` when another process has it for longer;
-  ///   ``DurabilityError/failed(call:path:_:)`` where the folder is not there, or no longer.
+  /// - Throws: ``DurabilityError/failed(call:path:_:)`` where the folder is not there, or no longer.
   package static func locking<Result>(
     _ path: FilePath, patienceSeconds: Double, _ body: () throws -> Result
   ) throws -> Result {
@@ -205,8 +204,7 @@ package struct Folder: ~Copyable {
       while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
         let code = Errno(rawValue: errno)
         if code == .interrupted { continue }
-        guard code == .wouldBlock else { break }
-        guard patience > 0 else { throw DurabilityError.locked(path) }
+        guard code == .wouldBlock, patience > 0 else { break }
         patience -= 0.05
         _ = poll(nil, 0, 50)
       }
