@@ -36,8 +36,9 @@ final class PageReader {
   private let descriptor: Int32
   let lastPage: UInt32
   private let buffer: UnsafeMutableRawPointer
-  /// The pages in the buffer.
-  private var held: Range<UInt32> = 0..<0
+  /// The pages in the buffer. None at first, and none that the first could follow: a tree's root may be
+  /// all there is of it.
+  private var held: Range<UInt32> = .max ..< .max
 
   init(descriptor: Int32, pageSize: Int, lastPage: UInt32) {
     self.descriptor = descriptor
@@ -59,7 +60,7 @@ final class PageReader {
     guard number >= 1, number <= lastPage else { throw Unreadable() }
     let isNext = number >= held.upperBound && number - held.upperBound < Self.gap
     let count = isNext ? min(Self.readAhead, Int(lastPage - number) + 1) : 1
-    held = 0..<0
+    held = .max ..< .max
     var done = 0
     while done < count * pageSize {
       let offset = off_t(number - 1) * off_t(pageSize) + off_t(done)
