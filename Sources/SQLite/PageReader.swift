@@ -6,7 +6,10 @@ struct RawFile {
   /// What bounds all that is read: a file may be said to be far larger than what is in it.
   let size: Int64
 
-  var lastPage: UInt32 { UInt32(clamping: size / Int64(header.pageSize)) }
+  /// At most 4 294 967 294, SQLite's own bound.
+  ///
+  /// Source: https://sqlite.org/fileformat2.html §1.2.
+  var lastPage: UInt32 { UInt32(min(size / Int64(header.pageSize), Int64(UInt32.max) - 1)) }
 
   /// - Returns: nil when the file's header says what only SQLite should read.
   init?(descriptor: Int32) {
@@ -23,12 +26,12 @@ struct RawFile {
 /// Pages of a database file that nobody writes to, read past SQLite.
 ///
 /// Rows of a store that was filled in order lie in ascending pages, so pages that follow the one
-/// before come many at a time.
+/// before come many at a time: twice as many as the time before, since a tree may end at any page.
 final class PageReader {
   /// A page that cannot be had raw. What is wrong with it, SQLite tells.
   struct Unreadable: Error {}
 
-  private static let readAhead = 64
+  private static let mostAhead = 64
   /// Pages between two that still count as following each other: maps, and pages of other trees.
   private static let gap: UInt32 = 8
 
@@ -44,7 +47,7 @@ final class PageReader {
     self.descriptor = descriptor
     self.pageSize = pageSize
     self.lastPage = lastPage
-    buffer = .allocate(byteCount: Self.readAhead * pageSize, alignment: 4096)
+    buffer = .allocate(byteCount: Self.mostAhead * pageSize, alignment: 4096)
   }
 
   deinit { buffer.deallocate() }
@@ -59,7 +62,7 @@ final class PageReader {
   private func read(_ number: UInt32) throws {
     guard number >= 1, number <= lastPage else { throw Unreadable() }
     let isNext = number >= held.upperBound && number - held.upperBound < Self.gap
-    let count = isNext ? min(Self.readAhead, Int(lastPage - number) + 1) : 1
+    let count = isNext ? min(2 * held.count, Self.mostAhead, Int(lastPage - number) + 1) : 1
     held = .max ..< .max
     var done = 0
     while done < count * pageSize {
