@@ -156,14 +156,20 @@ struct SchemaSalvage {
     let read = (0..<5).map { SQLiteValue(values[$0]) }
     var (name, table) = (read[1].text, read[2].text)
     let sql = read[4].text
-    // SQLite keeps a text as `CREATE`, what it makes, and the name.
-    let head = sql.map { TableText.words($0.prefix(4096)).prefix(3) } ?? []
+    // SQLite keeps a text as `CREATE`, what it makes, and the name; of an index, `ON` and the table's follow.
+    let words = sql.map { TableText.words($0.prefix(4096)) } ?? []
+    let head = words.prefix(3)
     let kind = read[0].text.flatMap(SchemaObject.Kind.init(rawValue:)) ?? kind(head, name)
-    if kind == .table, name != table {
-      let quotes: Set<Unicode.Scalar> = ["\"", "'", "`", "[", "]"]
-      let third = head.last.map { String($0.unicodeScalars.filter { !quotes.contains($0) }) }
-      name = third == table ? table : name ?? third
+    if kind == .table, name != table || !isText(name) {
+      let third = head.last.map(unquoted)
+      name = third == table ? table : [name, third, table].first(where: isText) ?? nil
       table = name
+    }
+    if kind == .index, let place = words.firstIndex(where: { $0.uppercased() == "ON" }), place > 0,
+      place + 1 < words.count
+    {
+      if !isText(name) { name = unquoted(words[place - 1]) }
+      if !isText(table) { table = unquoted(words[place + 1]) }
     }
     guard let kind, let name, !name.utf8.contains(0), let table,
       !name.isEmpty || isNameless(kind, sql)
@@ -171,6 +177,16 @@ struct SchemaSalvage {
     return Entry(
       kind: kind, name: controlName(name), table: controlName(table),
       root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: sql)
+  }
+
+  /// False for a name that is lost, or has bytes that no text has.
+  private static func isText(_ name: String?) -> Bool {
+    name.map { !$0.unicodeScalars.contains("\u{FFFD}") } ?? false
+  }
+
+  private static func unquoted(_ word: String) -> String {
+    let quotes: Set<Unicode.Scalar> = ["\"", "'", "`", "[", "]"]
+    return String(word.unicodeScalars.filter { !quotes.contains($0) })
   }
 
   /// Whether a statement makes a table or an index with an empty name, as an application may: SQLite allows it.
@@ -326,43 +342,5 @@ extension SchemaSalvage {
     over count: Int, ofOthersThan table: String
   ) -> [(table: String, columns: [String])] {
     indexFacts.whole(over: count, among: entries).filter { !$0.table.isSameName(as: table) }
-  }
-}
-
-extension DamagedFile {
-  /// Leaves that no page leads to, and whose pages above belong to a tree, however damaged.
-  func orphans(below tree: Int32, of reader: DamagedTreeReader) -> [UInt32] {
-    guard hasPointerMaps, pageCount > 2 else { return [] }
-    return (2...pageCount).filter { page in
-      owners[Int(page)] == Self.unclaimed && entry(of: page)?.role == .tree
-        && top(of: page).owner == tree && reader.isLeaf(page)
-    }
-  }
-
-  /// Leaves that no page leads to, by the highest page above them that the pointer maps tell.
-  func orphanGroups(of reader: DamagedTreeReader) -> [(top: UInt32, owner: Int32, leaves: [UInt32])]
-  {
-    guard pageCount >= 2 else { return [] }
-    var groups: [UInt32: (owner: Int32, leaves: [UInt32])] = [:]
-    for page in 2...pageCount where owners[Int(page)] == Self.unclaimed && !isFree(page) {
-      let role = entry(of: page)?.role
-      guard role == nil || role == .tree || role == .root, reader.isLeaf(page) else { continue }
-      let found = top(of: page)
-      groups[found.page, default: (found.owner, [])].leaves.append(page)
-    }
-    return groups.sorted { $0.key < $1.key }.map { ($0.key, $0.value.owner, $0.value.leaves) }
-  }
-
-  /// Follows the pointer maps upwards to a page that a tree has claimed, or to a root.
-  private func top(of page: UInt32) -> (page: UInt32, owner: Int32) {
-    var page = page
-    for _ in 0..<20 {
-      guard let entry = entry(of: page), entry.role == .tree, entry.parent > 0,
-        entry.parent <= pageCount
-      else { break }
-      page = entry.parent
-      if owners[Int(page)] != Self.unclaimed { return (page, owners[Int(page)]) }
-    }
-    return (page, Self.unclaimed)
   }
 }

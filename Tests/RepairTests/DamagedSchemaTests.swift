@@ -184,6 +184,28 @@ private let turned =
     #expect(try patient.read(query, of: patient.output) == before)
   }
 
+  /// In a row of a short name, damage of a few bytes takes both of the names beside the text.
+  @Test(
+    arguments: ["ZRECIPE", "ZAUTHOR", "Z_8TAGS", "Z_PRIMARYKEY", "ZSTEP_ZRECIPE_INDEX"],
+    [("FFFFFFFF", "FF98FF42"), ("FFFFFFFF", "FFFFFFFF")])
+  func `are whole where neither name beside the text is one any more`(
+    object: String, bytes: (name: String, table: String)
+  ) throws {
+    let patient = try Patient()
+    let before = try patient.allKeys()
+    #expect(
+      try patient.read("SELECT 1 FROM sqlite_master WHERE name = '\(object)'").count == 1)
+    try patient.sql(
+      "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = CAST(x'\(bytes.name)' AS TEXT), "
+        + "tbl_name = CAST(x'\(bytes.table)' AS TEXT) WHERE name = '\(object)'")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+    for (table, keys) in before {
+      #expect(try patient.keys(of: table, in: patient.output) == keys)
+    }
+  }
+
   @Test(arguments: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"])
   func `are whole where the name of a control table has another case`(table: String) throws {
     let patient = try Patient()
