@@ -32,11 +32,25 @@ extension PipelineLedger {
 
   /// What is known of a store while a start lasts.
   struct Known: Sendable {
-    var entry: Entry
+    /// An entry has a thousand bytes, and a table of entries keeps room for as many again.
+    private final class Held: Sendable {
+      let entry: Entry
+
+      init(_ entry: Entry) { self.entry = entry }
+    }
+
+    private let held: Held
     /// The line, where it may have a ``Detail``.
     var place: GroupedLog.Place?
     /// Whether it is from before the start that was to forget it.
-    var isForgotten = false
+    var isForgotten: Bool
+
+    init(entry: Entry, place: GroupedLog.Place?, isForgotten: Bool = false) {
+      held = Held(entry)
+      (self.place, self.isForgotten) = (place, isForgotten)
+    }
+
+    var entry: Entry { held.entry }
 
     var withoutHistory: Known {
       Known(entry: entry.withoutHistory, place: place, isForgotten: isForgotten)
@@ -159,9 +173,9 @@ extension PipelineLedger {
         detail = try Self.detail(of: store, at: place, earlier)
       }
       let text = try Line(entry: known.entry, detail: detail).text.utf8
-      written[store] = Known(
-        entry: known.entry,
-        place: detail == nil ? nil : GroupedLog.Place(start: start, count: text.count))
+      written[store] = known
+      written[store]?.place =
+        detail == nil ? nil : GroupedLog.Place(start: start, count: text.count)
       start += Int64(text.count) + 1
       bytes += text
       bytes.append(UInt8(ascii: "\n"))
