@@ -6,6 +6,8 @@ package import SystemPackage
 package enum TemporaryFolders {
   private struct Folders {
     var paths: Set<String> = []
+    /// Another process's.
+    var borrowed: FilePath?
     var areRemoved = false
   }
 
@@ -29,18 +31,27 @@ package enum TemporaryFolders {
     _ = known.withLock { $0.paths.remove(name(folder)) }
   }
 
-  /// Makes a folder, unless it is one of these and they have been removed: a thread that was at work in it
-  /// would make it again, with the folders above its own, just before the process ends.
+  /// Says which folder this process is at work in that another one has made, and may remove at any moment.
+  package static func borrow(_ folder: FilePath) {
+    known.withLock { $0.borrowed = folder.lexicallyNormalized() }
+  }
+
+  /// Makes a folder, unless it is one of these and they have been removed, or is needed for another
+  /// process's, which has removed it then: a thread that was at work in it would make it again, with the
+  /// folders above its own, and nobody would remove it any more.
   ///
   /// - Throws: `DurabilityError/failed(call:path:_:)` with `ECANCELED` then.
   static func making(_ folder: FilePath, _ make: () throws -> Void) throws {
     let name = name(folder)
+    let canceled = DurabilityError.failed(call: "mkdir", path: folder, .canceled)
+    let (isOwn, isBorrowed) = known.withLock {
+      ($0.paths.contains(name), $0.borrowed?.starts(with: folder.lexicallyNormalized()) == true)
+    }
+    if isBorrowed { throw canceled }
     // Elsewhere, and on a volume that hangs, nobody waits for it who ends the process.
-    guard known.withLock({ $0.paths.contains(name) }) else { return try make() }
+    guard isOwn else { return try make() }
     try known.withLock { known in
-      guard !known.areRemoved else {
-        throw DurabilityError.failed(call: "mkdir", path: folder, .canceled)
-      }
+      guard !known.areRemoved else { throw canceled }
       try make()
     }
   }

@@ -1,5 +1,6 @@
 import Glibc
 import GodwitCheckpoints
+import GodwitDurableFiles
 import SystemPackage
 
 /// What a worker process does, from its first line to the end of its input.
@@ -32,6 +33,7 @@ package struct WorkerLoop {
     while let line = try lines.next() {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
+        TemporaryFolders.borrow(FilePath(run))
         runner.open(RunDirectory(FilePath(run)), assembled: assembled)
       case .task(let task):
         Pace.keep()

@@ -21,4 +21,31 @@ import Testing
       try DurableFile.removeTree(parent)
     }
   }
+
+  /// As a process that migrates a store privately would, whose coordinator is stopped meanwhile.
+  @Test(arguments: ["", "0", "0/run"])
+  func `are not made again by a process that another one lent them to`(inner: String) async {
+    await #expect(processExitsWith: .success) { [inner] in
+      let parent = FilePath(FileManager.default.temporaryDirectory.path)
+        .appending("godwit-\(UUID().uuidString)")
+      let (lent, beside) = (parent.appending("lent"), parent.appending("lent beside"))
+      try DurableFile.makeFolder(lent)
+      TemporaryFolders.borrow(lent)
+      let folder = inner.isEmpty ? lent : lent.appending(inner)
+      try DurableFile.makeFolder(folder)
+      #expect(try DurableFile.exists(folder))
+      try DurableFile.removeTree(parent)
+      #expect(throws: DurabilityError.failed(call: "mkdir", path: parent, .canceled)) {
+        try DurableFile.makeFolder(folder)
+      }
+      #expect(try !DurableFile.exists(parent))
+      try FileManager.default.createDirectory(
+        atPath: parent.string, withIntermediateDirectories: false)
+      try DurableFile.makeFolder(beside)
+      #expect(throws: DurabilityError.failed(call: "mkdir", path: lent, .canceled)) {
+        try DurableFile.makeFolder(folder)
+      }
+      try DurableFile.removeTree(parent)
+    }
+  }
 }

@@ -74,7 +74,7 @@ package struct ClusterProbe: Sendable {
     }
 
     func remove() {
-      for root in roots { try? DurableFile.removeIfPresent(file(in: FilePath(root))) }
+      for root in roots { _ = try? DurableFile.removeIfPresent(file(in: FilePath(root))) }
     }
   }
 

@@ -132,6 +132,7 @@ extension PipelineRun {
   /// - Parameter folder: For the clone of a store with a WAL. Made, and removed again.
   func version(of store: FoundStore, folder: FilePath) -> MigrationResult {
     var result = MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done)
+    TemporaryFolders.borrow(folder.folder)
     defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
     // Why a store cannot be read is in the result of its plan.
     guard (try? DurableFile.makeFolder(folder, surviving: .processCrash)) != nil else {

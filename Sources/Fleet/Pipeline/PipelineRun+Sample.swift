@@ -13,6 +13,7 @@ extension PipelineRun {
     _ store: FoundStore, _ task: StoreTask, folder: FilePath, policies: PolicyRegistry,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
+    TemporaryFolders.borrow(folder.folder)
     defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
     do {
       try DurableFile.makeFolder(folder, surviving: .processCrash)
