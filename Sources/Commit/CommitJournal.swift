@@ -228,19 +228,34 @@ extension CommitJournal {
   /// that was written: a wrong one, or a wrong key, would leave a backup behind, or a log out.
   package static func read(in run: RunDirectory) throws -> CommitJournal? {
     let path = path(in: run)
-    guard
-      let bytes = try RegularFile.bytesIfPresent(of: path, limit: byteLimit, isPrivate: true)
-    else { return nil }
-    struct Version: Codable { var formatVersion: Int }
+    guard let bytes = try bytes(in: run) else { return nil }
     do {
-      let version = try SealedJSON.value(Version.self, ofSealedOrPlain: bytes)
-      guard version.formatVersion == formatVersion else {
+      guard try version(of: bytes) == formatVersion else {
         throw CommitError.unreadableJournal(path: path)
       }
       return try SealedJSON.value(ofSealedOrPlain: bytes)
     } catch let error where error is DecodingError || error is SealedJSONError {
       throw CommitError.unreadableJournal(path: path)
     }
+  }
+
+  /// Whether a run has a journal, be it one that ``read(in:)`` refuses: of another version, or altered since it
+  /// was written.
+  package static func isPresent(in run: RunDirectory) -> Bool {
+    do {
+      return try bytes(in: run).map(version(of:)) != nil
+    } catch {
+      return error is SealedJSONError
+    }
+  }
+
+  private static func bytes(in run: RunDirectory) throws -> [UInt8]? {
+    try RegularFile.bytesIfPresent(of: path(in: run), limit: byteLimit, isPrivate: true)
+  }
+
+  private static func version(of bytes: [UInt8]) throws -> Int {
+    struct Version: Codable { var formatVersion: Int }
+    return try SealedJSON.value(Version.self, ofSealedOrPlain: bytes).formatVersion
   }
 
   /// Makes the journal durable as it is now.

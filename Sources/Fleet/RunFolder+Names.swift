@@ -54,7 +54,8 @@ extension RunFolder {
   private func isMark(_ name: String) throws -> Bool {
     switch name {
     case "plan.json": return (try? PlanFile(directory).read()) != nil
-    case "journal.json": return (try? CommitJournal.read(in: directory)) != nil
+    // One of another version is refused as that, by whoever reads it.
+    case "journal.json": return CommitJournal.isPresent(in: directory)
     case "result.json": return (try? keptResult()) != nil
     case "chain.json": return try ChainFolder(directory: directory).isNamed
     default: return false

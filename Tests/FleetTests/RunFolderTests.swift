@@ -79,7 +79,9 @@ import Testing
     ["lock=", "chain.json={\"fingerprint\":\"a\"}", "steps/1/store.sqlite", "plan.json"],
     ["lock=", "rejects.sqlite", "edges.sqlite-journal", "plan.json=", "journal.json="],
     ["lock=\0", "copy/000000.ckpt", "result.json={\"ending\":\"do"],
-    ["events.jsonl=", "rows/000000.ckpt"],
+    ["events.jsonl=", "rows/000000.ckpt"], ["journal.json={\"formatVersion\":1}"],
+    // A byte of a journal that was written whole is another.
+    ["journal.json={\"formatVersion\":2,\"digest\":\"\(String(repeating: "0", count: 64))\"}"],
     ["name=20261121T010203-004"], ["events.jsonl={\"event\":\"note\",\"message\":\"x\"}\n{"],
     // At its end, by a version that removed the lock first.
     ["copy/000000.ckpt", "associations/0.pairs", "assembled.sqlite"],
