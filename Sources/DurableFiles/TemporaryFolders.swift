@@ -42,16 +42,16 @@ package enum TemporaryFolders {
   ///
   /// - Throws: `DurabilityError/failed(call:path:_:)` with `ECANCELED` then.
   static func making(_ folder: FilePath, _ make: () throws -> Void) throws {
-    let name = name(folder)
-    let canceled = DurabilityError.failed(call: "mkdir", path: folder, .canceled)
+    let normal = folder.lexicallyNormalized()
     let (isOwn, isBorrowed) = known.withLock {
-      ($0.paths.contains(name), $0.borrowed?.starts(with: folder.lexicallyNormalized()) == true)
+      ($0.paths.contains(normal.string), $0.borrowed?.starts(with: normal) == true)
     }
-    if isBorrowed { throw canceled }
+    func canceled() -> DurabilityError { .failed(call: "mkdir", path: folder, .canceled) }
+    if isBorrowed { throw canceled() }
     // Elsewhere, and on a volume that hangs, nobody waits for it who ends the process.
     guard isOwn else { return try make() }
     try known.withLock { known in
-      guard !known.areRemoved else { throw canceled }
+      guard !known.areRemoved else { throw canceled() }
       try make()
     }
   }

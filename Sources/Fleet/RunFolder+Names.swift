@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
+import GodwitPlanning
 import SystemPackage
 
 // What a run can have put into its directory. Anything else is somebody's who would lose it.
@@ -50,16 +51,21 @@ extension RunFolder {
     }
   }
 
-  /// Whether a file says of itself that it is a run's. A power cut may have taken what was in the lock, or its name.
+  /// Whether a file says of itself that it is a run's, of this version or another, and sound or altered since: what
+  /// is wrong with it says whoever reads it. A power cut may have taken what was in the lock, or its name.
   private func isMark(_ name: String) throws -> Bool {
     switch name {
-    case "plan.json": return (try? PlanFile(directory).read()) != nil
-    // One of another version is refused as that, by whoever reads it.
+    case "plan.json", "result.json": return isSealed(name)
     case "journal.json": return CommitJournal.isPresent(in: directory)
-    case "result.json": return (try? keptResult()) != nil
-    case "chain.json": return try ChainFolder(directory: directory).isNamed
+    case "chain.json": return try isSealed(name) || ChainFolder(directory: directory).isNamed
     default: return false
     }
+  }
+
+  private func isSealed(_ name: String) -> Bool {
+    let bytes = try? RegularFile.bytesIfPresent(
+      of: directory.path.appending(name), limit: RunDirectory.largestFileBytes, isPrivate: true)
+    return bytes.map(SealedJSON.isSealed) == true
   }
 
   /// Whether a file that is no ``isMark(_:)`` holds what a run writes there.

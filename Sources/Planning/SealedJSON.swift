@@ -37,8 +37,12 @@ package enum SealedJSON {
   package static func value<Value: Decodable>(
     _: Value.Type = Value.self, ofSealedOrPlain bytes: [UInt8]
   ) throws -> Value {
+    isSealed(bytes) ? try value(of: bytes) : try decoded(bytes)
+  }
+
+  /// Whether there is a digest at the end, be it the right one or not: the file is, or was, one of ``bytes(of:)``.
+  package static func isSealed(_ bytes: [UInt8]) -> Bool {
     bytes.suffix(mark.count + 64 + end.count).starts(with: mark)
-      ? try value(of: bytes) : try decoded(bytes)
   }
 
   private static func decoded<Value: Decodable>(_ json: [UInt8]) throws -> Value {

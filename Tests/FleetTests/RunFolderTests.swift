@@ -34,7 +34,8 @@ import Testing
     ["verify/a/b.txt"], ["snapshot/disk.img"], ["associations/names.pairs.txt"], ["steps/one"],
     ["rows/.hidden"], [".sound/x"], [".git/config"], [".nfsroot"],
     ["plan.json"], ["journal.json"], ["events.jsonl"], ["result.json"], ["chain.json"], ["name"],
-    ["offsets.json"], ["edges.sqlite"], ["rejects.sqlite"], ["events.jsonl={\"event\":\"other\"}"],
+    ["offsets.json"], ["edges.sqlite"], ["rejects.sqlite"],
+    ["plan.json={\"formatVersion\":1,\"digest\":\"0\"}"], ["events.jsonl={\"event\":\"other\"}"],
     // A run's lock does not make another's files its own.
     ["lock=1", ".bashrc"], ["lock=1", "external/photo.jpg"], ["lock=", "notes.txt"],
     ["lock=", "plan.json"], ["lock=", "journal.json"], ["lock=", "offsets.json"],
@@ -60,6 +61,10 @@ import Testing
     #expect(throws: FleetError.self) { try folder.take() }
   }
 
+  /// What a run has written, with a digest that is not its.
+  private static let sealed =
+    #"{"formatVersion":0,"digest":""# + String(repeating: "0", count: 64) + #""}"#
+
   @Test(arguments: [
     // At its very beginning, by the steps after which it was cut off.
     [], ["snapshot/"], ["snapshot/", "rows/", "copy/"], ["snapshot/", "verify/", "lock="],
@@ -80,8 +85,9 @@ import Testing
     ["lock=", "rejects.sqlite", "edges.sqlite-journal", "plan.json=", "journal.json="],
     ["lock=\0", "copy/000000.ckpt", "result.json={\"ending\":\"do"],
     ["events.jsonl=", "rows/000000.ckpt"], ["journal.json={\"formatVersion\":1}"],
-    // A byte of a journal that was written whole is another.
-    ["journal.json={\"formatVersion\":2,\"digest\":\"\(String(repeating: "0", count: 64))\"}"],
+    // Of another version, or a byte has become another since.
+    ["journal.json=\(sealed)"], ["plan.json=\(sealed)"], ["result.json=\(sealed)"],
+    ["chain.json=\(sealed)", "steps/1/store.sqlite"],
     ["name=20261121T010203-004"], ["events.jsonl={\"event\":\"note\",\"message\":\"x\"}\n{"],
     // At its end, by a version that removed the lock first.
     ["copy/000000.ckpt", "associations/0.pairs", "assembled.sqlite"],
