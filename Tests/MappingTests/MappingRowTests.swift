@@ -25,13 +25,17 @@ private struct Completed {
   private func completed(_ path: String, _ more: String) throws -> Completed {
     let source = try EntityHierarchy(
       ManagedObjectModel(entities: [
-        entity("City", toOne("country", "Country"), toOne("mayor", "Person")),
+        entity(
+          "City", toOne("country", "Country"), toOne("mayor", "Person"),
+          toOne("guard", "Officer")),
         entity("Country", toOne("head", "Person"), toMany("cities", "City")),
         entity("Person", attribute("name")), entity("Officer", parent: "Person"),
       ]))
     let destination = try EntityHierarchy(
       ManagedObjectModel(entities: [
-        entity("City", toOne("boss", "Person"), toOne("lost", "Ghost")), entity("Ghost"),
+        entity(
+          "City", toOne("boss", "Person"), toOne("guard", "Officer"), toOne("lost", "Ghost")),
+        entity("Ghost"),
         entity("Person", attribute("name")), entity("Officer", parent: "Person"),
       ]))
     return try Completed(
@@ -97,6 +101,28 @@ private struct Completed {
     #expect(found.model.entityMappings[0].properties.relationships[0].expression == parsed)
     #expect(found.findings.allSatisfy { $0.severity == .warning })
     #expect(!found.findings.contains { $0.kind == .yieldsNothing })
+  }
+
+  /// An entity mapping takes no objects of sub-entities, unless its expression yields them.
+  @Test(arguments: [
+    ("Person", "", true), ("Person", ", filter: name == nil", true), ("City", "", true),
+    ("Person", ", source-expression: $source", false), ("Officer", "", false),
+  ])
+  func `of one key asks by its name where nothing else is made of its objects`(
+    taken: String, selection: String, asksByName: Bool
+  ) throws {
+    let found = try completed(
+      "guard: { along: guard }",
+      """
+        - { name: G1, source: Officer, destination: Officer, filter: name == nil }
+        - { name: G2, source: Officer, destination: Officer, filter: name != nil }
+        - { name: P, source: \(taken), destination: Person\(selection) }
+      """)
+    let byName =
+      "FUNCTION($manager, \"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", "
+      + "\"guard\", $source.guard)"
+    let calls = "{\(asks("G1", "$source.guard")), \(asks("G2", "$source.guard"))}"
+    #expect(found.expression(of: "guard") == (asksByName ? byName : calls))
   }
 
   @Test func `asks for what mappings make of the object itself`() throws {

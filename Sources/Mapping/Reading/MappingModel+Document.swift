@@ -187,9 +187,8 @@ private struct MappingCompiler {
       let end = sourceEntity(along: .sourceKeyPath(old), of: entry),
       case let targets = Set(destination.subtree(of: target)),
       entries.contains(where: { other in
-        guard let taken = other.source, let made = other.destination else { return false }
-        return !targets.contains(made)
-          && (source.isKind(taken, of: end) || source.isKind(end, of: taken))
+        guard let made = other.destination else { return false }
+        return !targets.contains(made) && mayTake(other, objectsOf: end)
       })
     {
       let calls = mappings(making: target, from: end).map {
@@ -233,11 +232,19 @@ private struct MappingCompiler {
     let asked = all.filter { entry in
       // A policy's code may make anything of anything.
       guard entry.policy == nil else { return true }
-      guard let taken = entry.source else { return false }
-      guard let old else { return true }
-      return source.isKind(taken, of: old) || source.isKind(old, of: taken)
+      guard entry.source != nil else { return false }
+      return old.map { mayTake(entry, objectsOf: $0) } ?? true
     }
     return asked.isEmpty ? all : asked
+  }
+
+  /// Whether an entity mapping may take objects of an entity or of its sub-entities. Those of its own source
+  /// entity's sub-entities it takes only where an expression of the file yields them (`core-data-migration.md` §3.1).
+  private func mayTake(_ entry: MappingDocument.Entry, objectsOf entity: EntityName) -> Bool {
+    guard let taken = entry.source else { return false }
+    if source.isKind(taken, of: entity) { return true }
+    guard case .expression = entry.selection else { return false }
+    return source.isKind(entity, of: taken)
   }
 
   /// The entity of the objects at the end of a key path; nil where the models do not tell.
