@@ -456,4 +456,14 @@ private func holds(_ text: String) throws -> Bool {
       DecimalNumber(text: "1e164")?.mantissa == 10_000_000_000_000_000_000_000_000_000_000_000_000)
     #expect(DecimalNumber(text: "1e165") == nil)
   }
+
+  @Test(arguments: [
+    (1e-128, "1e-128"), (-1.5e-127, "-15e-128"), (1.5e-128, nil), (1e-130, nil), (-5e-324, nil),
+    (1.2345678901234567e-125, nil), (1.234e-125, "1234e-128"), (1e164, "1e164"), (1e165, nil),
+    (-0.0, "0e0"),
+  ])
+  func `is no double that it cannot hold`(real: Double, expected: String?) {
+    let found = DecimalNumber(real: real)
+    #expect(found?.double == expected.flatMap(Double.init))
+  }
 }

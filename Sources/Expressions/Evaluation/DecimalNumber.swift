@@ -43,7 +43,8 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
   }
 
   /// A whole number of 64 bits as it is, as a decimal column holds the double; else the shortest decimal
-  /// that reads back as it: `0.1` is a tenth. Nil where that is too large, or no number.
+  /// that reads back as it: `0.1` is a tenth. Nil where that is too large, too near to 0 for all of its digits, or
+  /// no number.
   ///
   /// Source: Foundation's `NSNumber.decimalValue` ("The value returned isn't guaranteed to be exact for
   /// float and double values").
@@ -55,6 +56,7 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
       self.init(whole)
     } else {
       self.init(text: real.description)
+      guard real.magnitude > 1e-90 || double == real else { return nil }
     }
   }
 

@@ -126,7 +126,7 @@ extension EvaluationError: CustomStringConvertible {
 extension EvaluationProblem {
   /// What is wrong with a number that an attribute's type does not hold.
   static func beyond(_ type: AttributeType, _ value: Double) -> EvaluationProblem {
-    value.isNaN ? .notANumber(type) : .outOfRange(type, isTooLarge: value > 0)
+    value.isNaN ? .notANumber(type) : .outOfRange(type, isTooLarge: value >= 1)
   }
 
   /// The text that the problem is about, where a value may have given it.
