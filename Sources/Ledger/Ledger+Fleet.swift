@@ -71,18 +71,22 @@ extension Ledger {
   }
 
   /// A start takes a store up. It waits for the start to come to it, unless it is done as far as is known.
-  private func take(_ path: String, store: Int64, _ pipeline: String, _ run: Int64) throws {
+  ///
+  /// - Parameter isLeft: The start has ended without it, and has seen that it is not as it was when it was done.
+  private func take(
+    _ path: String, store: Int64, _ pipeline: String, _ run: Int64, isLeft: Bool = false
+  ) throws {
     let standing = LedgerStanding.notBegun(path)
     try perform(
       """
       INSERT INTO fleet (pipeline, store, verdict, reason, message, run, waiting)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)
       ON CONFLICT (pipeline, store) DO UPDATE
-      SET run = ?6, waiting = verdict NOT IN (\(Self.done))
+      SET run = ?6, waiting = ?7 OR verdict NOT IN (\(Self.done))
       """,
       [
         .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.reason),
-        .optional(standing.message), .integer(run),
+        .optional(standing.message), .integer(run), .integer(isLeft ? 1 : 0),
       ])
   }
 
@@ -134,13 +138,13 @@ extension Ledger {
   }
 
   /// What a start of a run knows of stores at its end. One that it has not come to, or was stopped in, keeps
-  /// what is known of it.
+  /// what is known of it, and is pending in the run.
   package func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) throws {
     guard let run = try knownKey(ofRun: run) else { return }
     for store in stores {
       let key = try key(ofStore: store.store)
       if store.isNotBegun {
-        try take(store.store, store: key, pipeline, run)
+        try take(store.store, store: key, pipeline, run, isLeft: true)
       } else {
         try set(store, store: key, pipeline, run)
       }
@@ -291,7 +295,7 @@ extension Ledger {
       """
       SELECT stores.path
       FROM fleet JOIN stores ON stores.id = fleet.store JOIN runs ON runs.id = fleet.run
-      WHERE fleet.pipeline = ?1 AND runs.name = ?2 AND verdict IN (\(Self.done))
+      WHERE fleet.pipeline = ?1 AND runs.name = ?2 AND verdict IN (\(Self.done)) AND NOT \(waits)
         AND NOT EXISTS (SELECT 1 FROM attempts WHERE run = runs.id AND store = fleet.store)
       ORDER BY stores.path
       """, [.text(fleetFile(pipeline)), .text(run)]

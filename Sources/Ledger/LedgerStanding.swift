@@ -36,6 +36,10 @@ package struct LedgerStanding: Codable, Sendable, Equatable {
       store: store, verdict: "pending", reason: notBegunReason, message: notBegunMessage)
   }
 
+  var reasons: [RunReport.Reason] {
+    reason.map { [RunReport.Reason(reason: $0, message: message ?? "")] } ?? []
+  }
+
   /// Whether it says nothing of the store: a start has not come to it, or was stopped in it.
   var isNotBegun: Bool { verdict == "pending" && reason == Self.notBegunReason }
 

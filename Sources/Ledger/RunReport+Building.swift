@@ -21,10 +21,18 @@ extension Ledger {
       backupCount += 1
       backupBytes = backupBytes.added($0.bytes)
     }
+    var standings: [FilePath: LedgerStanding] = [:]
+    try forEachNotMigrated(of: found.file, run: found.name) { standings[FilePath($0.store)] = $0 }
     try forEachStore(of: found.name, exceptGone: true) { attempt, tries in
-      stores.append(
-        RunReport.Store(attempt, backup: backups[FilePath(attempt.store)], attempts: tries))
+      let place = FilePath(attempt.store)
+      var store = RunReport.Store(attempt, backup: backups[place], attempts: tries)
+      if let standing = standings.removeValue(forKey: place) { store.take(standing) }
+      stores.append(store)
       lanes.append(attempt.lane ?? 0)
+    }
+    for standing in standings.values {
+      stores.append(RunReport.Store(notTried: standing, at: found.ended ?? found.started))
+      lanes.append(0)
     }
     var report = RunReport(
       pipeline: found.pipeline, pipelineFile: found.file, run: RunReport.Run(found),
@@ -33,12 +41,6 @@ extension Ledger {
     if found.kind == .run {
       let restored = try restoredStores(of: found.file, run: found.name)
       report.restored = restored > 0 ? restored : nil
-    }
-    let tried = Set(stores.map { FilePath($0.path) })
-    try forEachNotMigrated(of: found.file, run: found.name) { standing in
-      guard !tried.contains(FilePath(standing.store)) else { return }
-      stores.append(RunReport.Store(notTried: standing, at: found.ended ?? found.started))
-      lanes.append(0)
     }
     let order = stores.indices.sorted {
       stores[$0].path.utf8.lexicographicallyPrecedes(stores[$1].path.utf8)
@@ -125,10 +127,14 @@ extension RunReport.Store {
   init(notTried standing: LedgerStanding, at time: Double) {
     self.init(
       path: standing.store, verdict: standing.verdict, code: standing.code, started: time,
-      seconds: 0, sourceBytes: 0,
-      reasons: standing.reason.map {
-        [RunReport.Reason(reason: $0, message: standing.message ?? "")]
-      } ?? [], attempts: 0)
+      seconds: 0, sourceBytes: 0, reasons: standing.reasons, attempts: 0)
+  }
+
+  /// Takes what the last start of the run knows of the store: an earlier start may have tried it.
+  mutating func take(_ standing: LedgerStanding) {
+    guard standing.verdict != verdict else { return }
+    (verdict, code, reasons, losses) = (standing.verdict, standing.code, standing.reasons, [])
+    (rows, destinationBytes, output) = (nil, nil, nil)
   }
 }
 
@@ -219,9 +225,9 @@ extension RunReport {
   /// Stores that a run has not come to are still to come, where it goes on.
   package mutating func goOn() {
     failures.removeAll { $0.verdict == "pending" && $0.reason == LedgerStanding.notBegunReason }
-    for place in stores.indices where stores[place].attempts == 0 {
+    for place in stores.indices {
       guard stores[place].verdict == "pending",
-        stores[place].reasons.first?.reason == LedgerStanding.notBegunReason
+        stores[place].reasons.first?.message == LedgerStanding.notBegunMessage
       else { continue }
       stores[place].reasons[0].message = LedgerStanding.toComeMessage
     }

@@ -96,6 +96,35 @@ import Testing
         == .init(found: 3, migrated: 1, failed: 1, pending: 1))
   }
 
+  @Test func `is in the report of a run as its last start left it`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try ledger.writing {
+      try begin(ledger, "1", Self.paths)
+      try ledger.add(attempt("1", "/r/a", "migrated", at: 1))
+      try ledger.add(attempt("1", "/r/b", "refused", at: 1))
+      try ledger.add(attempt("1", "/s/c", "migrated", at: 1))
+      // A later start has found the first one changed, and did not come to it.
+      try ledger.settle(
+        [
+          .notBegun("/r/a"),
+          .init(store: "/r/b", verdict: "quarantined", reason: "damaged", message: "m"),
+          .init(store: "/s/c", verdict: "same-model"),
+        ], of: Self.file, run: "1")
+    }
+    #expect(
+      try ledger.fleet(of: Self.file)
+        == .init(found: 3, migrated: 1, sameModel: 1, quarantined: 1))
+    #expect(
+      try ledger.fleet(of: Self.file, run: "1")
+        == .init(found: 3, sameModel: 1, quarantined: 1, pending: 1))
+    let report = try ledger.report(ofRun: "1")
+    #expect(report.stores.map(\.verdict) == ["pending", "quarantined", "migrated"])
+    #expect(report.stores.map(\.attempts) == [1, 1, 1])
+    #expect(
+      Set(report.failures.map { "\($0.verdict) \($0.count)" }) == ["pending 1", "quarantined 1"])
+  }
+
   @Test func `is not left behind in the report of a run that goes on`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()

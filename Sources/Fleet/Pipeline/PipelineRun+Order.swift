@@ -154,7 +154,9 @@ extension PipelineRun {
       if let known {
         end(known, setting, &summary)
       } else {
-        tell(Outcome(store: store, result: .init(notBegun: store.path.string)), &summary)
+        let outcome = Outcome(store: store, result: .init(notBegun: store.path.string))
+        setting.outcomes.add(store, outcome.result)
+        tell(outcome, &summary)
       }
     }
     for case (let store, let later?) in rest {
