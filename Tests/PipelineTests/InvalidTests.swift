@@ -109,6 +109,33 @@ import Testing
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }
 
+  @Test func `are set aside again beside an output whose store of rejects is gone`() throws {
+    let folder = try folder("set-aside")
+    try folder.addToPipeline("commit: { beside: \"-2\" }")
+    func rejects() -> [String] { folder.storeFiles().filter { $0.contains(".godwit-rejects-") } }
+    func remove() throws {
+      try FileManager.default.removeItem(atPath: folder.path("stores/" + #require(rejects().first)))
+    }
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+    try remove()
+    let again = try Godwit.run(folder)
+    #expect(again.status == 0 && again.counts == "1 found, 1 migrated", "\(again.messages)")
+    #expect(rejects().count == 1)
+    let result = try #require(again.results.values.first)
+    #expect(
+      result["rejects"] as? String == rejects().first.map { folder.path("stores/" + $0) })
+    // An output that an application has taken up is not looked at again, and nothing is said to be there that is not.
+    try remove()
+    let output = try Connection(path: folder.path("stores/a-2.sqlite"), mode: .readWrite)
+    try output.execute("UPDATE ZORDER SET ZAMOUNT = 8")
+    try output.close()
+    let later = try Godwit.run(folder)
+    #expect(later.status == 0 && later.counts == "1 found, 1 migrated", "\(later.messages)")
+    let told = try #require(later.results.values.first)
+    #expect(told["rejects"] == nil && told["setAside"] as? Int == 3)
+    #expect("\(told["notes"] ?? "")".contains("is gone"))
+  }
+
   /// What is said of a store by whoever finishes its commit: with checkpoints on the disk, and by a pipeline,
   /// which keeps a small store's in memory.
   @Test(arguments: [false, true])

@@ -51,6 +51,8 @@ extension PipelineLedger {
     var backupRecord: LedgerBackup?
     /// Of an output beside its store; nil from earlier versions.
     var outputMark: OutputMark?
+    /// Whether external data lay beside that output; nil from earlier versions.
+    var outputHasFiles: Bool?
 
     /// A store that was tried on a cluster and stays as it is. Each start of the run begins from there, until one
     /// comes to its end.

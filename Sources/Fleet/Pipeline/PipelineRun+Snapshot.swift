@@ -61,7 +61,7 @@ extension PipelineRun {
   ) throws -> String? {
     guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
       let output = known.output, output != store.path.string,
-      try Self.isThere(FilePath(output)), Self.isOutput(FilePath(output), of: known)
+      try Self.isThere(FilePath(output), of: known)
     else { return nil }
     return known.identity
   }

@@ -212,9 +212,11 @@ extension PipelineRun {
     _ books: (any StoreBooks)?
   ) throws -> Outcome? {
     guard known.verdict == .migrated, known.output == output.string,
-      try Self.isThere(output), Self.isOutput(output, of: known),
+      try Self.isThere(output, of: known),
       known.identity == (try StoreFiles(store.path).identity().name)
     else { return nil }
+    // What was set aside is written again beside an output that is as it was written.
+    if try known.lacksRejects, Self.isUntouched(output, of: known) { return nil }
     let result = earlier(known, "Its output was written before", books)
     return Outcome(store: store, result: result, isEarlier: true)
   }
@@ -228,23 +230,30 @@ extension PipelineRun {
     return result
   }
 
-  /// Whether an output that was written before is still a database. Emptied or overwritten, it is no
-  /// reason to call its store migrated.
-  static func isThere(_ output: FilePath) throws -> Bool {
-    try FileKind(at: output) == .regular && StoreFiles.isDatabase(output)
-  }
-
-  /// Whether what lies at an output's place may be what was written there: an application may have taken it
-  /// up, and somebody may have put another file there. That one is not of its source's version.
-  static func isOutput(_ output: FilePath, of known: PipelineLedger.Entry) -> Bool {
-    // The mark may have been taken later than the output was written, and the clock may have been ahead then.
-    if let mark = PipelineLedger.OutputMark(output), mark == known.outputMark,
-      mark.time <= known.time
-    {
-      return true
+  /// Whether an output that was written before is still a database, with its external data. Emptied or overwritten,
+  /// it is no reason to call its store migrated.
+  ///
+  /// An application may have taken it up, and somebody may have put another file there. That one is not of its
+  /// source's version.
+  static func isThere(_ output: FilePath, of known: PipelineLedger.Entry) throws -> Bool {
+    guard try FileKind(at: output) == .regular, try StoreFiles.isDatabase(output) else {
+      return false
     }
+    if known.outputHasFiles == true,
+      try FileKind(at: StoreFiles(output).externalDataFolder) != .folder
+    {
+      return false
+    }
+    if isUntouched(output, of: known) { return true }
     guard let version = StoreLook(output).result.source else { return false }
     return version != StoreLook(FilePath(known.store)).result.source
+  }
+
+  /// Whether an output is as it was written.
+  private static func isUntouched(_ output: FilePath, of known: PipelineLedger.Entry) -> Bool {
+    // The mark may have been taken later than the output was written, and the clock may have been ahead then.
+    guard let mark = PipelineLedger.OutputMark(output) else { return false }
+    return mark == known.outputMark && mark.time <= known.time
   }
 
   func earlierStart(_ known: PipelineLedger.Entry, _ books: any StoreBooks) -> MigrationResult {
@@ -282,6 +291,10 @@ extension MigrationResult {
     (output, backup, rows) = (known.output, known.backup, known.rows)
     losses = known.losses ?? []
     (setAside, rejects) = (known.setAside, known.rejects)
+    if let path = known.rejects, (try? known.lacksRejects) == true {
+      rejects = nil
+      notes.append("Its store of rejects, \(path), is gone.")
+    }
     guard let detail = books?.detail(of: FilePath(known.store)) else { return }
     reasons = detail.reasons ?? reasons
     (counts, path) = (detail.counts, detail.path)
@@ -292,6 +305,11 @@ extension MigrationResult {
 }
 
 extension PipelineLedger.Entry {
+  /// Whether the store that objects were set aside in is gone.
+  fileprivate var lacksRejects: Bool {
+    get throws { try rejects.map { try FileKind(at: FilePath($0)) == .none } ?? false }
+  }
+
   /// Of a store of which nothing else is known.
   init(pending store: FoundStore, run: String) {
     self.init(
@@ -314,5 +332,8 @@ extension PipelineLedger.Entry {
       notes: result.verdict == .sameModel && !result.notes.isEmpty ? result.notes : nil,
       outputMark: result.verdict == .migrated && result.backup == nil
         ? result.output.flatMap { .init(FilePath($0)) } : nil)
+    guard outputMark != nil, let output else { return }
+    let files = StoreFiles(FilePath(output)).externalDataFolder
+    outputHasFiles = (try? FileKind(at: files)).map { $0 == .folder }
   }
 }
