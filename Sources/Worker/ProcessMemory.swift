@@ -3,10 +3,20 @@ import Glibc
 /// Memory of this process, as the kernel counts it.
 package enum ProcessMemory {
   /// Highest resident set so far, in bytes.
+  ///
+  /// Source: proc(5), "VmHWM". What getrusage(2) calls the peak begins with that of the process which started this one.
   package static var peakResidentBytes: Int64 {
-    var usage = rusage()
-    guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }
-    return Int64(usage.ru_maxrss) * 1024
+    let file = open("/proc/self/status", O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return 0 }
+    defer { close(file) }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { text in
+      guard let start = text.baseAddress else { return 0 }
+      let count = read(file, start, text.count - 1)
+      guard count > 0 else { return 0 }
+      text[count] = 0
+      guard let place = strstr(start, "\nVmHWM:") else { return 0 }
+      return Int64(strtoll(place + 7, nil, 10)) * 1024
+    }
   }
 }
 
