@@ -43,8 +43,7 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
   }
 
   /// A whole number of 64 bits as it is, as a decimal column holds the double; else the shortest decimal
-  /// that reads back as it: `0.1` is a tenth. Nil where that is too large, too near to 0 for all of its digits, or
-  /// no number.
+  /// that reads back as it: `0.1` is a tenth. Nil where that is too large, or no number. Too near to 0, it is rounded.
   ///
   /// Source: Foundation's `NSNumber.decimalValue` ("The value returned isn't guaranteed to be exact for
   /// float and double values").
@@ -56,8 +55,13 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
       self.init(whole)
     } else {
       self.init(text: real.description)
-      guard real.magnitude > 1e-90 || double == real else { return nil }
     }
+  }
+
+  /// The same for a value that is to be kept: nil, too, where it is so near to 0 that it would become another.
+  package init?(keeping real: Double) {
+    self.init(real: real)
+    guard real.magnitude > 1e-90 || double == real else { return nil }
   }
 
   /// A double that is the nearest to a decimal of at most 15 digits, which no other such decimal is: the
