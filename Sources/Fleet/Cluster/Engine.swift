@@ -165,6 +165,17 @@ extension ClusterSettings {
     return valued.contains(name) && parts.count == 2 && !parts[1].isEmpty
   }
 
+  /// Whether an option may ask for several machines: a list, a range, a file. A task has one, and Slurm gives a
+  /// job all that are named, or refuses it.
+  ///
+  /// Source: sbatch(1), `--nodelist`.
+  private static func mayNameSeveralMachines(_ option: String) -> Bool {
+    guard option.hasPrefix("--nodelist=") || option.hasPrefix("-w") else { return false }
+    return option.unicodeScalars.contains {
+      [",", "[", "/"].contains($0) || $0.properties.isWhitespace
+    }
+  }
+
   private static func arguments(_ value: YAMLValue) throws -> [String] {
     guard let list = value.list else {
       throw value.problem("sbatch is a list of arguments, such as [--qos=low, --mem=4G]")
@@ -180,6 +191,11 @@ extension ClusterSettings {
           "\(text) is not an option of sbatch that a pipeline may give. These are, by their full names "
             + "and with their values: \(long.sorted().joined(separator: " ")) "
             + short.sorted().map { "-\($0)" }.joined(separator: " "))
+      }
+      guard !mayNameSeveralMachines(text) else {
+        throw item.problem(
+          "\(text) may ask for several machines, and a task has one: Slurm would give it all of them. "
+            + "Leave the other machines out with --exclude, or name a partition")
       }
       return text
     }
