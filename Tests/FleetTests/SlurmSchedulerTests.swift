@@ -125,13 +125,44 @@ import Testing
   @Test(arguments: [
     (["--exclude=n2"], ["n1", "n3", "n4"]), (["-xn2"], ["n1", "n3", "n4"]),
     (["--nodelist=n2"], ["n2"]), (["--qos=low"], ["n1", "n2", "n3", "n4"]),
-    (["--exclude=/etc/nodes"], ["n1", "n2", "n3", "n4"]),
+    (["--exclude=/etc/nodes"], ["n1", "n2", "n3", "n4"]), (["-wn3"], ["n3"]),
+    (["--nodelist=n1", "-wn3"], ["n3"]),  // the last one counts
+    (["--nodelist=n2", "-xn2"], []),
   ])
   func `are told of the machines that the key sbatch leaves`(options: [String], names: [String])
     async throws
   {
     try say("scontrol", "echo n2")
     #expect(try await scheduler { $0.sbatch = options }.machines().map(\.name) == names)
+  }
+
+  @Test(
+    arguments: [
+      (nil, [], nil, ["n1"]),  // the cluster's default
+      ("night", [], "night", ["n2"]),
+      (nil, ["--partition=long"], "long", ["n3"]), (nil, ["-plong"], "long", ["n3"]),
+      ("night", ["--qos=low", "-plong"], "long", ["n3"]),  // before the key, as for sbatch
+      ("night", ["--partition=long", "-pnight"], "night", ["n2"]),  // the last one
+      (nil, ["-plong,night"], "long,night", ["n2", "n3"]),
+    ] as [(String?, [String], String?, [String])])
+  func `are told of the machines of the partition that tasks are sent to, whatever names it`(
+    key: String?, options: [String], asked: String?, names: [String]
+  ) async throws {
+    try say(
+      "sinfo",
+      "case \"$*\" in *=night*) ;; *=long*) ;; *) echo 'n1|4|idle|main*';; esac; "
+        + "case \"$*\" in *night*) echo 'n2|4|idle|night';; esac; "
+        + "case \"$*\" in *long*) echo 'n3|4|idle|long';; esac")
+    let scheduler = scheduler { ($0.partition, $0.sbatch) = (key, options) }
+    #expect(try await scheduler.machines().map(\.name) == names)
+    #expect(
+      try arguments(of: "sinfo").filter { $0.hasPrefix("--partition") }
+        == asked.map { ["--partition=\($0)"] } ?? [])
+    _ = try await scheduler.submit(array, [0], after: [], isOfLargeStore: false)
+    let last = try arguments(of: "sbatch").last {
+      $0.hasPrefix("--partition=") || $0.hasPrefix("-p")
+    }
+    #expect(last?.hasSuffix(asked ?? "none") ?? (asked == nil))
   }
 
   @Test func `get no options from the surroundings of whoever starts them`() async throws {

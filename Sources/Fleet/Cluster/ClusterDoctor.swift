@@ -78,13 +78,14 @@ package struct ClusterDoctor: Sendable {
 
   /// Nil where the partition is there, or none was given.
   private func unknownPartitions() async throws -> Doctor.Finding? {
-    guard let partition = pipeline.cluster.partition else { return nil }
+    guard let partition = pipeline.cluster.partitionOfTasks else { return nil }
     let all = try await scheduler.partitions()
     let unknown = partition.split(separator: ",").map(String.init).filter { !all.contains($0) }
     guard !unknown.isEmpty else { return nil }
     return Doctor.Finding(
       name: "partition", value: "there is no \(unknown.joined(separator: ", "))", isGood: false,
-      advice: "Correct engine.slurm.partition: the cluster has \(all.joined(separator: ", ")).")
+      advice:
+        "Correct the partition of engine.slurm: the cluster has \(all.joined(separator: ", ")).")
   }
 
   /// Leaves nothing, however it ended: jobs that are cancelled may still be writing for a moment.

@@ -13,7 +13,7 @@ package enum Engine: String, Sendable, CaseIterable {
 
 /// How work is cut and submitted where it leaves the machine.
 package struct ClusterSettings: Sendable, Equatable {
-  /// Nil for the cluster's default.
+  /// Nil for the cluster's default. The key `sbatch` may name another: ``partitionOfTasks``.
   package var partition: String?
   /// Likewise.
   package var account: String?
@@ -36,6 +36,16 @@ package struct ClusterSettings: Sendable, Equatable {
   package static let mostTasks = 1_000
 
   package init() {}
+
+  /// Where tasks are sent; nil for the cluster's default. What the key `sbatch` says comes later, and counts.
+  var partitionOfTasks: String? { option("partition", "p") ?? partition }
+
+  /// The value of an option of the key `sbatch`, by its full or its short name; nil where it is not given. Of
+  /// several the last counts, as it does for sbatch.
+  func option(_ name: String, _ short: Character) -> String? {
+    let given = sbatch.last { $0.hasPrefix("--\(name)=") || $0.hasPrefix("-\(short)") }
+    return given.map { String($0.dropFirst($0.hasPrefix("--") ? name.count + 3 : 2)) }
+  }
 }
 
 extension ClusterSettings {
