@@ -165,6 +165,48 @@ import Testing
     #expect(last?.hasSuffix(asked ?? "none") ?? (asked == nil))
   }
 
+  @Test(
+    arguments: [
+      (nil, [], "1:00", false),  // the partition's default
+      (1_800, [], "30:00", false), (1_801, [], "30:00", true), (1, [], "1:00", false),
+      (7_200, [], "1-00:00:00", false), (7_200, [], "infinite", false), (7_200, [], "n/a", false),
+      (60, ["--time=2:00:00"], "30:00", true),  // before the key, as for sbatch
+      (7_200, ["--time=30"], "30:00", false), (7_200, ["-t31", "-t30"], "30:00", false),
+      (nil, ["--time=0"], "30:00", true), (nil, ["-tUNLIMITED"], "30:00", true),
+      (nil, ["-tsoon"], "30:00", false),  // sbatch says what is wrong
+      (7_200, ["--qos=long"], "30:00", false),  // may allow more
+      (7_200, ["--time-min=10"], "30:00", false),  // begins with less
+    ] as [(Double?, [String], String, Bool)])
+  func `are told of a time that no partition of the tasks allows`(
+    seconds: Double?, options: [String], limit: String, isTooLong: Bool
+  ) async throws {
+    try say("sinfo", "echo '\(limit)|main*'; echo '30-00:00:00|other'")
+    let problem = try await scheduler { ($0.timeSeconds, $0.sbatch) = (seconds, options) }
+      .timeProblem()
+    #expect((problem != nil) == isTooLong, "\(problem ?? "")")
+  }
+
+  @Test func `are told of a time where one of several partitions allows it`() async throws {
+    try say("sinfo", "echo '30:00|long'; echo '2:00:00|night'")
+    func problem(_ seconds: Double) async throws -> String? {
+      try await scheduler { ($0.partition, $0.timeSeconds) = ("long,night", seconds) }.timeProblem()
+    }
+    #expect(try await problem(7_200) == nil)
+    #expect(
+      try await problem(7_201) == "a task asks for 121 min, and may take 120 min in its partition")
+  }
+
+  @Test(
+    arguments: [
+      ("30", 30), ("30:00", 30), ("30:01", 31), ("1:00:00", 60), ("2-3", 3_060),
+      ("2-3:04", 3_064), ("1-00:00:00", 1_440), ("0", 0), ("infinite", .infinity),
+      ("INFINITE", .infinity), ("", nil), ("n/a", nil), ("1:2:3:4", nil), ("1-2-3", nil),
+      ("-5", nil), ("1-", nil), ("1:", nil),
+    ] as [(String, Double?)])
+  func `have times of days, hours, minutes and seconds`(text: String, minutes: Double?) {
+    #expect(SlurmScheduler.minutes(text) == minutes)
+  }
+
   @Test func `get no options from the surroundings of whoever starts them`() async throws {
     let names = ["SQUEUE_STATES", "SBATCH_WAIT", "SINFO_FORMAT", "SCANCEL_STATE"]
     for name in names { setenv(name, "x", 1) }

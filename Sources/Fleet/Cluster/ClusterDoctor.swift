@@ -29,6 +29,12 @@ package struct ClusterDoctor: Sendable {
           value: "\(limits.slots) tasks at a time, arrays of at most \(limits.arrayTasks)",
           isGood: true)
       ]
+      if let problem = try await scheduler.timeProblem() {
+        findings.append(
+          Doctor.Finding(
+            name: "time", value: problem, isGood: false,
+            advice: "It would wait for ever. Lower engine.slurm.time, or name another partition."))
+      }
       findings += try await machines()
       return findings
     } catch {
