@@ -428,6 +428,18 @@ import Testing
       durableMilliseconds: 3, roots: [:], withoutLeases: [])
   }
 
+  @Test(arguments: [
+    ([], ["nodes"]),
+    (["n2"], ["nodes", "renames between nodes"]),  // it was seen to replace a file, and ended
+  ])
+  func `is nothing good where none has answered`(torn: [String], names: [String]) {
+    let findings = ClusterDoctor.findings(
+      [], missing: ["n1", "n2"], torn: torn, device: 7, isOffline: false, isReplacing: true,
+      leaseSeconds: 300)
+    #expect(findings.map(\.name) == names)
+    #expect(findings.allSatisfy { !$0.isGood })
+  }
+
   /// - Returns: The names of what is not as it should be.
   private func bad(
     _ answers: [ClusterProbe.Answer], missing: [String] = [], torn: [String] = [],

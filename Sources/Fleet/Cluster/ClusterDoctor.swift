@@ -181,18 +181,22 @@ package struct ClusterDoctor: Sendable {
     }
     let all = answers.map(\.node).sorted().joined(separator: ", ")
     let slowest = answers.map(\.durableMilliseconds).max() ?? 0
+    let there = finding(
+      "nodes", bad: missing, good: all,
+      advice: "They did not answer in time: busy, down, or without this executable or the state "
+        + "folder at the same path.")
+    let whole = finding(
+      "renames between nodes", bad: torn, good: "whole",
+      advice: "A file that is replaced is seen torn or missing. Results could be lost.")
+    // What nobody has looked at is not good either. A machine may be seen to replace a file, and not answer.
+    guard !answers.isEmpty else { return [there] + (whole.isGood ? [] : [whole]) }
     var findings = [
-      finding(
-        "nodes", bad: missing, good: all,
-        advice: "They did not answer in time: busy, down, or without this executable or the state "
-          + "folder at the same path."),
+      there,
       finding(
         "locks between nodes", bad: names(\.gotLock), good: "flock holds",
         advice: "Two machines could work on one store. Mount the volume so that flock(2) holds for "
           + "all of them, or use --engine local."),
-      finding(
-        "renames between nodes", bad: torn, good: "whole",
-        advice: "A file that is replaced is seen torn or missing. Results could be lost."),
+      whole,
       finding(
         "new files", bad: answers.count { $0.madeOnce } <= 1 ? [] : names(\.madeOnce),
         good: "made by one node only",
