@@ -77,6 +77,16 @@ import Testing
     ("JobHeldUser", true), ("JobHeldAdmin", true), ("DependencyNeverSatisfied", true),
     ("ReqNodeNotAvail, UnavailableNodes:n1", true),
     ("Nodes required for job are DOWN, DRAINED or reserved", true),
+    ("PartitionTimeLimit", true), ("PartitionNodeLimit", true), ("PartitionConfig", true),
+    ("BadConstraints", true), ("AccountNotAllowed", true), ("QOSNotAllowed", true),
+    ("InvalidAccount", true), ("InvalidQOS", true), ("JobHoldMaxRequeue", true),
+    ("AssocMaxWallDurationPerJobLimit", true), ("QOSMaxWallDurationPerJobLimit", true),
+    ("AssocMaxCpuPerJobLimit", true), ("QOSMaxMemoryPerJob", true), ("QOSMaxCpuPerNode", true),
+    ("QOSMinCpuNotSatisfied", true), ("MaxMemPerLimit", true), ("ReservationDeleted", true),
+    ("QOSMaxJobsPerUserLimit", false), ("QOSMaxCpuPerUserLimit", false),
+    ("MaxJobsPerAccount", false), ("AssocMaxJobsLimit", false), ("AssocGrpCpuLimit", false),
+    ("QOSGrpNodeLimit", false), ("AssociationJobLimit", false), ("JobArrayTaskLimit", false),
+    ("Licenses", false), ("Reservation", false), ("Cleaning", false), ("None", false),
     ("Resources", false), ("Priority", false), ("BeginTime", false), ("Dependency", false),
   ])
   func `is nothing that somebody holds, which is said`(reason: String, isStuck: Bool) {

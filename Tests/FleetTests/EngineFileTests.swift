@@ -53,9 +53,12 @@ import Testing
     #expect(settings == expected)
   }
 
-  @Test(arguments: ["--qos=low", "-plong", "--exclusive", "--exclusive=user", "--nice=5", "-wn1"])
+  @Test(arguments: [
+    "--qos=low", "-plong", "--exclusive", "--exclusive=user", "--nice=5", "-wn1", "--nodelist=n1",
+    "--exclude=n2,n[3-5]", "-x/etc/nodes", "-plong,night",
+  ])
   func `may give options of sbatch that say where tasks run`(option: String) throws {
-    #expect(try read("engine: { slurm: { sbatch: [\(option)] } }").cluster.sbatch == [option])
+    #expect(try read("engine: { slurm: { sbatch: ['\(option)'] } }").cluster.sbatch == [option])
   }
 
   @Test(arguments: [
@@ -85,6 +88,11 @@ import Testing
     ("engine: { slurm: { sbatch: [--qos] } }", "may give"),  // would take the next option's place
     ("engine: { slurm: { sbatch: [-p] } }", "may give"),
     ("engine: { slurm: { sbatch: ['--qos='] } }", "may give"),
+    ("engine: { slurm: { sbatch: ['--nodelist=n2,n3'] } }", "several machines"),  // a list
+    ("engine: { slurm: { sbatch: ['-wn2,n3'] } }", "several machines"),
+    ("engine: { slurm: { sbatch: ['--nodelist=n[1-3]'] } }", "several machines"),  // a range
+    ("engine: { slurm: { sbatch: ['-wn2 n3'] } }", "several machines"),
+    ("engine: { slurm: { sbatch: [-w/etc/nodes] } }", "several machines"),  // whatever the file has
   ])
   func `is refused where it cannot be meant`(text: String, said: String) throws {
     let error = #expect(throws: PipelineError.self) { try read(text) }

@@ -125,13 +125,86 @@ import Testing
   @Test(arguments: [
     (["--exclude=n2"], ["n1", "n3", "n4"]), (["-xn2"], ["n1", "n3", "n4"]),
     (["--nodelist=n2"], ["n2"]), (["--qos=low"], ["n1", "n2", "n3", "n4"]),
-    (["--exclude=/etc/nodes"], ["n1", "n2", "n3", "n4"]),
+    (["--exclude=/etc/nodes"], ["n1", "n2", "n3", "n4"]), (["-wn3"], ["n3"]),
+    (["--nodelist=n1", "-wn3"], ["n3"]),  // the last one counts
+    (["--nodelist=n2", "-xn2"], []),
   ])
   func `are told of the machines that the key sbatch leaves`(options: [String], names: [String])
     async throws
   {
     try say("scontrol", "echo n2")
     #expect(try await scheduler { $0.sbatch = options }.machines().map(\.name) == names)
+  }
+
+  @Test(
+    arguments: [
+      (nil, [], nil, ["n1"]),  // the cluster's default
+      ("night", [], "night", ["n2"]),
+      (nil, ["--partition=long"], "long", ["n3"]), (nil, ["-plong"], "long", ["n3"]),
+      ("night", ["--qos=low", "-plong"], "long", ["n3"]),  // before the key, as for sbatch
+      ("night", ["--partition=long", "-pnight"], "night", ["n2"]),  // the last one
+      (nil, ["-plong,night"], "long,night", ["n2", "n3"]),
+    ] as [(String?, [String], String?, [String])])
+  func `are told of the machines of the partition that tasks are sent to, whatever names it`(
+    key: String?, options: [String], asked: String?, names: [String]
+  ) async throws {
+    try say(
+      "sinfo",
+      "case \"$*\" in *=night*) ;; *=long*) ;; *) echo 'n1|4|idle|main*';; esac; "
+        + "case \"$*\" in *night*) echo 'n2|4|idle|night';; esac; "
+        + "case \"$*\" in *long*) echo 'n3|4|idle|long';; esac")
+    let scheduler = scheduler { ($0.partition, $0.sbatch) = (key, options) }
+    #expect(try await scheduler.machines().map(\.name) == names)
+    #expect(
+      try arguments(of: "sinfo").filter { $0.hasPrefix("--partition") }
+        == asked.map { ["--partition=\($0)"] } ?? [])
+    _ = try await scheduler.submit(array, [0], after: [], isOfLargeStore: false)
+    let last = try arguments(of: "sbatch").last {
+      $0.hasPrefix("--partition=") || $0.hasPrefix("-p")
+    }
+    #expect(last?.hasSuffix(asked ?? "none") ?? (asked == nil))
+  }
+
+  @Test(
+    arguments: [
+      (nil, [], "1:00", false),  // the partition's default
+      (1_800, [], "30:00", false), (1_801, [], "30:00", true), (1, [], "1:00", false),
+      (7_200, [], "1-00:00:00", false), (7_200, [], "infinite", false), (7_200, [], "n/a", false),
+      (60, ["--time=2:00:00"], "30:00", true),  // before the key, as for sbatch
+      (7_200, ["--time=30"], "30:00", false), (7_200, ["-t31", "-t30"], "30:00", false),
+      (nil, ["--time=0"], "30:00", true), (nil, ["-tUNLIMITED"], "30:00", true),
+      (nil, ["-tsoon"], "30:00", false),  // sbatch says what is wrong
+      (7_200, ["--qos=long"], "30:00", false),  // may allow more
+      (7_200, ["--time-min=10"], "30:00", false),  // begins with less
+    ] as [(Double?, [String], String, Bool)])
+  func `are told of a time that no partition of the tasks allows`(
+    seconds: Double?, options: [String], limit: String, isTooLong: Bool
+  ) async throws {
+    try say("sinfo", "echo '\(limit)|main*'; echo '30-00:00:00|other'")
+    let problem = try await scheduler { ($0.timeSeconds, $0.sbatch) = (seconds, options) }
+      .timeProblem()
+    #expect((problem != nil) == isTooLong, "\(problem ?? "")")
+  }
+
+  @Test func `are told of a time where one of several partitions allows it`() async throws {
+    try say("sinfo", "echo '30:00|long'; echo '2:00:00|night'")
+    func problem(_ seconds: Double) async throws -> String? {
+      try await scheduler { ($0.partition, $0.timeSeconds) = ("long,night", seconds) }.timeProblem()
+    }
+    #expect(try await problem(7_200) == nil)
+    #expect(
+      try await problem(7_201) == "a task asks for 121 min, and may take 120 min in its partition")
+  }
+
+  @Test(
+    arguments: [
+      ("30", 30), ("30:00", 30), ("30:01", 31), ("1:00:00", 60), ("2-3", 3_060),
+      ("2-3:04", 3_064), ("1-00:00:00", 1_440), ("0", 0), ("infinite", .infinity),
+      ("INFINITE", .infinity), ("", nil), ("n/a", nil), ("1:2:3:4", nil), ("1-2-3", nil),
+      ("-5", nil), ("1-", nil), ("1:", nil),
+    ] as [(String, Double?)])
+  func `have times of days, hours, minutes and seconds`(text: String, minutes: Double?) {
+    #expect(SlurmScheduler.minutes(text) == minutes)
   }
 
   @Test func `get no options from the surroundings of whoever starts them`() async throws {
@@ -353,6 +426,18 @@ import Testing
     ClusterProbe.Answer(
       node: node, gotLock: false, madeOnce: node == "n1", device: 7, clockSkew: 0.1,
       durableMilliseconds: 3, roots: [:], withoutLeases: [])
+  }
+
+  @Test(arguments: [
+    ([], ["nodes"]),
+    (["n2"], ["nodes", "renames between nodes"]),  // it was seen to replace a file, and ended
+  ])
+  func `is nothing good where none has answered`(torn: [String], names: [String]) {
+    let findings = ClusterDoctor.findings(
+      [], missing: ["n1", "n2"], torn: torn, device: 7, isOffline: false, isReplacing: true,
+      leaseSeconds: 300)
+    #expect(findings.map(\.name) == names)
+    #expect(findings.allSatisfy { !$0.isGood })
   }
 
   /// - Returns: The names of what is not as it should be.

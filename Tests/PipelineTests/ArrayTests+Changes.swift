@@ -1,4 +1,5 @@
 import Foundation
+import StoreFixtures
 import Testing
 
 /// What was changed, or taken back, between the starts.
@@ -180,24 +181,70 @@ extension `Stores in bundles` {
         == 64)
   }
 
-  @Test func `are done by GNU parallel`() throws {
-    let parallel = "/usr/bin/parallel"
-    guard FileManager.default.isExecutableFile(atPath: parallel) else {
-      print("skipped: GNU parallel is not installed")
-      return
+  /// The script for GNU parallel of the page "On a cluster", for this machine alone; nil where that is not installed.
+  private func parallelScript(for folder: PipelineFolder) throws -> String? {
+    for program in ["/usr/bin/parallel", "/usr/bin/jq"]
+    where !FileManager.default.isExecutableFile(atPath: program) {
+      print("skipped: \(program) is not installed")
+      return nil
     }
-    let folder = try orders(6)
-    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
-    let manifest = try #require(try folder.manifests().first)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: parallel)
-    process.arguments =
-      ["-j2", Godwit.path, "worker", "--manifest", manifest, "--index", "{}", ":::"]
-      + (try 0..<Godwit.bundles(manifest)).map(String.init)
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
-    #expect(try folder.godwit(["run"]).counts == "6 found, 6 migrated")
+    let page = FixtureModels.packageRoot
+      .appendingPathComponent("Sources/Godwit/Godwit.docc/OnACluster.md")
+    let text = try String(contentsOf: page, encoding: .utf8)
+    let title = try #require(text.range(of: "A script for GNU parallel, which is tested:\n\n"))
+    let lines = text[title.upperBound...].split(separator: "\n", omittingEmptySubsequences: false)
+      .prefix { $0.hasPrefix("    ") }
+    let script = lines.joined(separator: "\n")
+    try #require(script.contains("--sshlogin n1,n2"))
+    let path = folder.root.appendingPathComponent("script.sh").path
+    try
+      ("PIPELINE=$2\n" + script.replacingOccurrences(of: "--sshlogin n1,n2", with: "--sshlogin :"))
+      .write(toFile: path, atomically: true, encoding: .utf8)
+    return path
+  }
+
+  /// A folder with a command `godwit`, which does something first.
+  private func commands(in folder: PipelineFolder, _ first: String = "") throws -> String {
+    let bin = folder.root.appendingPathComponent("bin").path
+    try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
+    try "#!/bin/sh\n\(first)\nexec '\(Godwit.path)' \"$@\"\n"
+      .write(toFile: "\(bin)/godwit", atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755], ofItemAtPath: "\(bin)/godwit")
+    return bin
+  }
+
+  @Test(arguments: ["plain", "two words", "it's {} {2} $HOME \"q\" %&;(\\", "two\nlines"])
+  func `are done by GNU parallel, whatever the name of their folder has in it`(name: String) throws
+  {
+    let folder = try orders(5, pipeline: "limits: { failure-budget: 1 }\ncanary: [1, 100%]")
+    guard let script = try parallelScript(for: folder) else { return }
+    let place = folder.url.deletingLastPathComponent().appendingPathComponent(name)
+    try FileManager.default.moveItem(at: folder.url, to: place)
+    let run = try Godwit.run(
+      [place.path], programs: try commands(in: folder), wrapper: ["/bin/sh", script])
+    #expect(run.status == 0, "\(run.messages)")
+    let next = try Godwit.run(["run", place.path, "--json"])
+    #expect(next.counts == "5 found, 5 same-model", "\(run.messages)")
+  }
+
+  @Test func `that GNU parallel cannot begin are not begun for ever`() throws {
+    let folder = try orders(2)
+    guard let script = try parallelScript(for: folder) else { return }
+    let programs = try commands(in: folder, "[ \"$1\" = worker ] && exit 69")
+    let run = try Godwit.run(
+      [folder.url.path], programs: programs, wrapper: ["/bin/sh", script])
+    #expect(run.status == 75, "\(run.messages)")
+    #expect(run.messages.contains("No task gets on"), "\(run.messages)")
+    #expect(try folder.manifests().count == 1)
+  }
+
+  @Test func `that hold no store have GNU parallel end as the last start does`() throws {
+    let folder = try orders(1)
+    try Data("no store".utf8).write(to: URL(fileURLWithPath: folder.path("stores/s0.sqlite")))
+    guard let script = try parallelScript(for: folder) else { return }
+    let run = try Godwit.run(
+      [folder.url.path], programs: try commands(in: folder), wrapper: ["/bin/sh", script])
+    #expect(run.status == 3, "\(run.messages)")
   }
 }

@@ -159,6 +159,18 @@ import Testing
     return URL(fileURLWithPath: manifest).deletingLastPathComponent().lastPathComponent
   }
 
+  @Test func `that a partition allows less time than tasks ask for has doctor say so`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try folder.addToPipeline("engine: { slurm: { sbatch: [-plong], time: 2h } }")
+    let bin = try commands(
+      folder, sbatch: "exit 1",
+      sinfo:
+        "case \"$*\" in *%l*--partition=long*) echo '30:00|long';; *) echo 'n1|2|idle|long';; esac")
+    let run = try Godwit.run(["doctor", folder.url.path], programs: bin)
+    #expect(run.status == 78, "\(run.output)")
+    #expect(run.output.contains("WARNING  time: a task asks for 120 min"), "\(run.messages)")
+  }
+
   @Test func `that a partition is not there has its name in the doctor's words`() throws {
     let folder = try PipelineFolder.orders(["a"])
     try folder.addToPipeline("engine: { slurm: { partition: nihgt } }")

@@ -174,8 +174,17 @@ extension TaskState {
   /// Whether it does not begin for a reason that does not pass without somebody's help.
   var isStuck: Bool {
     guard phase != .running else { return false }
-    let words = ["held", "neversatisfied", "down", "drained", "inactive", "notavail", "invalid"]
     let lower = reason.lowercased()
-    return words.contains { lower.contains($0) }
+    return Self.lastingReasons.contains { lower.contains($0) }
   }
+
+  /// Parts of Slurm's words for what does not pass. What all tasks of a user, an account or a quality of service
+  /// have together (`…PerUser`, `…PerAccount`, `…Grp…`, `…JobsLimit`) passes; what one task asks for does not.
+  ///
+  /// Source: the section "JOB REASON CODES" of squeue(1), and the words of libslurm 22.05.
+  private static let lastingReasons = [
+    "held", "maxrequeue", "neversatisfied", "down", "drained", "inactive", "notavail", "invalid",
+    "badconstraints", "partitionconfig", "partitionnodelimit", "partitiontimelimit", "notallowed",
+    "perjob", "pernode", "qosmin", "maxmemperlimit", "reservationdeleted",
+  ]
 }

@@ -29,6 +29,12 @@ package struct ClusterDoctor: Sendable {
           value: "\(limits.slots) tasks at a time, arrays of at most \(limits.arrayTasks)",
           isGood: true)
       ]
+      if let problem = try await scheduler.timeProblem() {
+        findings.append(
+          Doctor.Finding(
+            name: "time", value: problem, isGood: false,
+            advice: "It would wait for ever. Lower engine.slurm.time, or name another partition."))
+      }
       findings += try await machines()
       return findings
     } catch {
@@ -78,13 +84,14 @@ package struct ClusterDoctor: Sendable {
 
   /// Nil where the partition is there, or none was given.
   private func unknownPartitions() async throws -> Doctor.Finding? {
-    guard let partition = pipeline.cluster.partition else { return nil }
+    guard let partition = pipeline.cluster.partitionOfTasks else { return nil }
     let all = try await scheduler.partitions()
     let unknown = partition.split(separator: ",").map(String.init).filter { !all.contains($0) }
     guard !unknown.isEmpty else { return nil }
     return Doctor.Finding(
       name: "partition", value: "there is no \(unknown.joined(separator: ", "))", isGood: false,
-      advice: "Correct engine.slurm.partition: the cluster has \(all.joined(separator: ", ")).")
+      advice:
+        "Correct the partition of engine.slurm: the cluster has \(all.joined(separator: ", ")).")
   }
 
   /// Leaves nothing, however it ended: jobs that are cancelled may still be writing for a moment.
@@ -174,18 +181,22 @@ package struct ClusterDoctor: Sendable {
     }
     let all = answers.map(\.node).sorted().joined(separator: ", ")
     let slowest = answers.map(\.durableMilliseconds).max() ?? 0
+    let there = finding(
+      "nodes", bad: missing, good: all,
+      advice: "They did not answer in time: busy, down, or without this executable or the state "
+        + "folder at the same path.")
+    let whole = finding(
+      "renames between nodes", bad: torn, good: "whole",
+      advice: "A file that is replaced is seen torn or missing. Results could be lost.")
+    // What nobody has looked at is not good either. A machine may be seen to replace a file, and not answer.
+    guard !answers.isEmpty else { return [there] + (whole.isGood ? [] : [whole]) }
     var findings = [
-      finding(
-        "nodes", bad: missing, good: all,
-        advice: "They did not answer in time: busy, down, or without this executable or the state "
-          + "folder at the same path."),
+      there,
       finding(
         "locks between nodes", bad: names(\.gotLock), good: "flock holds",
         advice: "Two machines could work on one store. Mount the volume so that flock(2) holds for "
           + "all of them, or use --engine local."),
-      finding(
-        "renames between nodes", bad: torn, good: "whole",
-        advice: "A file that is replaced is seen torn or missing. Results could be lost."),
+      whole,
       finding(
         "new files", bad: answers.count { $0.madeOnce } <= 1 ? [] : names(\.madeOnce),
         good: "made by one node only",

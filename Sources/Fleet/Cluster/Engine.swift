@@ -13,7 +13,7 @@ package enum Engine: String, Sendable, CaseIterable {
 
 /// How work is cut and submitted where it leaves the machine.
 package struct ClusterSettings: Sendable, Equatable {
-  /// Nil for the cluster's default.
+  /// Nil for the cluster's default. The key `sbatch` may name another: ``partitionOfTasks``.
   package var partition: String?
   /// Likewise.
   package var account: String?
@@ -36,6 +36,16 @@ package struct ClusterSettings: Sendable, Equatable {
   package static let mostTasks = 1_000
 
   package init() {}
+
+  /// Where tasks are sent; nil for the cluster's default. What the key `sbatch` says comes later, and counts.
+  var partitionOfTasks: String? { option("partition", "p") ?? partition }
+
+  /// The value of an option of the key `sbatch`, by its full or its short name; nil where it is not given. Of
+  /// several the last counts, as it does for sbatch.
+  func option(_ name: String, _ short: Character) -> String? {
+    let given = sbatch.last { $0.hasPrefix("--\(name)=") || $0.hasPrefix("-\(short)") }
+    return given.map { String($0.dropFirst($0.hasPrefix("--") ? name.count + 3 : 2)) }
+  }
 }
 
 extension ClusterSettings {
@@ -165,6 +175,17 @@ extension ClusterSettings {
     return valued.contains(name) && parts.count == 2 && !parts[1].isEmpty
   }
 
+  /// Whether an option may ask for several machines: a list, a range, a file. A task has one, and Slurm gives a
+  /// job all that are named, or refuses it.
+  ///
+  /// Source: sbatch(1), `--nodelist`.
+  private static func mayNameSeveralMachines(_ option: String) -> Bool {
+    guard option.hasPrefix("--nodelist=") || option.hasPrefix("-w") else { return false }
+    return option.unicodeScalars.contains {
+      [",", "[", "/"].contains($0) || $0.properties.isWhitespace
+    }
+  }
+
   private static func arguments(_ value: YAMLValue) throws -> [String] {
     guard let list = value.list else {
       throw value.problem("sbatch is a list of arguments, such as [--qos=low, --mem=4G]")
@@ -180,6 +201,11 @@ extension ClusterSettings {
           "\(text) is not an option of sbatch that a pipeline may give. These are, by their full names "
             + "and with their values: \(long.sorted().joined(separator: " ")) "
             + short.sorted().map { "-\($0)" }.joined(separator: " "))
+      }
+      guard !mayNameSeveralMachines(text) else {
+        throw item.problem(
+          "\(text) may ask for several machines, and a task has one: Slurm would give it all of them. "
+            + "Leave the other machines out with --exclude, or name a partition")
       }
       return text
     }

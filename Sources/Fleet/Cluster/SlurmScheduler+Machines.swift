@@ -21,30 +21,34 @@ extension SlurmScheduler {
 
   /// The machines of the partition that tasks may be sent to, each once.
   func machines() async throws -> [Machine] {
-    // A line for each machine and partition; the default one has an asterisk.
-    let text = try await output("sinfo", ["-h", "-N", "-o", "%N|%c|%T|%P"] + partition)
-    let lines = text.split(separator: "\n").map {
-      $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
-    }.filter { $0.count == 4 }
-    let isNamed = settings.partition != nil || !lines.contains { $0[3].hasSuffix("*") }
+    // A line for each machine and partition.
     var machines: [String: Machine] = [:]
-    for line in lines where isNamed || line[3].hasSuffix("*") {
+    for line in try await lines(["%N", "%c", "%T"], ["-N"]) {
       guard let count = Int(line[1]) else { continue }
       machines[line[0]] = Machine(name: line[0], processors: count, state: line[2])
     }
-    let (wanted, leftOut) = (try await nodes("nodelist", "w"), try await nodes("exclude", "x"))
+    let (only, excluded) = (settings.option("nodelist", "w"), try await leftOut())
     return machines.values.sorted { $0.name < $1.name }.filter {
-      wanted?.contains($0.name) ?? true && leftOut?.contains($0.name) != true
+      (only == nil || only == $0.name) && !excluded.contains($0.name)
     }
   }
 
-  /// The machines that options of the key `sbatch` name; nil where none does, or where they are in a file.
-  private func nodes(_ option: String, _ short: String) async throws -> Set<String>? {
-    let given = settings.sbatch.last { $0.hasPrefix("--\(option)=") || $0.hasPrefix("-\(short)") }
-    guard let given else { return nil }
-    let list = given.dropFirst(given.hasPrefix("--") ? option.count + 3 : short.count + 1)
-    guard !list.contains("/") else { return nil }
-    let names = try await output("scontrol", ["show", "hostnames", String(list)])
+  /// What sinfo(1) says in its fields of the partitions that tasks are sent to; the last field is the partition.
+  func lines(_ fields: [String], _ options: [String] = []) async throws -> [[String]] {
+    let format = (fields + ["%P"]).joined(separator: "|")
+    let text = try await output("sinfo", ["-h"] + options + ["-o", format] + partition)
+    let lines = text.split(separator: "\n").map {
+      $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+    }.filter { $0.count == fields.count + 1 }
+    // The default one has an asterisk.
+    let ofDefault = lines.filter { $0[fields.count].hasSuffix("*") }
+    return settings.partitionOfTasks != nil || ofDefault.isEmpty ? lines : ofDefault
+  }
+
+  /// The machines that `--exclude` of the key `sbatch` names, unless it names a file that has them.
+  private func leftOut() async throws -> Set<String> {
+    guard let list = settings.option("exclude", "x"), !list.contains("/") else { return [] }
+    let names = try await output("scontrol", ["show", "hostnames", list])
     return Set(names.split(separator: "\n").map(String.init))
   }
 

@@ -51,7 +51,7 @@ struct SlurmScheduler: ArrayScheduler {
       arguments, [executable, "worker", "--probe", folder.string] + options)
   }
 
-  var partition: [String] { settings.partition.map { ["--partition=\($0)"] } ?? [] }
+  var partition: [String] { settings.partitionOfTasks.map { ["--partition=\($0)"] } ?? [] }
 
   func submit(
     _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
