@@ -38,10 +38,12 @@ struct BadModel: Sendable, CustomStringConvertible {
     <uniquenessConstraints><uniquenessConstraint><constraint value="b"/></uniquenessConstraint>
     </uniquenessConstraints>
     """
-  private static let composite = """
-    <composite name="P"><attribute name="x" attributeType="String"/>
-      <attribute name="x" attributeType="Float"/></composite>
-    """
+  private static let holder = "<attribute name=\"p\" attributeType=\"Composite\" elements=\"P\"/>"
+  private static let inner = "<attribute name=\"r\" attributeType=\"Composite\" elements=\"R\"/>"
+
+  private static func composite(_ name: String, _ inside: String...) -> String {
+    "<composite name=\"\(name)\">\(inside.joined())</composite>"
+  }
 
   static let all: [BadModel] = [
     BadModel("two entities of one name", entity("A") + entity("A"), "A"),
@@ -69,6 +71,18 @@ struct BadModel: Sendable, CustomStringConvertible {
       "columns that differ in normalisation, in one table",
       entity("A", attribute("\u{E9}")) + entity("B", attribute("E\u{301}"), parent: "A"), "B",
       "E\u{301}"),
+    BadModel(
+      "an element and an attribute whose columns differ in normalisation",
+      entity("A", attribute("e\u{301}"), holder) + composite("P", attribute("\u{E9}")), "A", "p"),
+    BadModel(
+      "an element that differs from an attribute of a sub-entity",
+      entity("A", holder) + entity("B", attribute("E\u{301}"), parent: "A")
+        + composite("P", attribute("\u{E9}")), "B", "E\u{301}"),
+    BadModel(
+      "elements of elements that differ in normalisation",
+      entity("A", holder, "<attribute name=\"q\" attributeType=\"Composite\" elements=\"Q\"/>")
+        + composite("P", attribute("\u{E9}")) + composite("Q", inner)
+        + composite("R", attribute("e\u{301}")), "A", "q"),
     BadModel("no destination", entity("A", relationship("r", "")), "A", "r"),
     BadModel("an unknown destination", entity("A", relationship("r", "B")), "A", "r"),
     BadModel("an unknown inverse", entity("A", relationship("r", "A", "s")), "A", "r"),
@@ -89,14 +103,10 @@ struct BadModel: Sendable, CustomStringConvertible {
       "a configuration of an unknown entity",
       entity("A") + "<configuration name=\"Cloud\"><memberEntity name=\"A\"/>"
         + "<memberEntity name=\"Ghost\"/></configuration>", "Ghost"),
-    BadModel(
-      "an unknown composite type",
-      "<entity name=\"A\"><attribute name=\"p\" attributeType=\"Composite\" elements=\"P\"/></entity>",
-      "A", "p"),
+    BadModel("an unknown composite type", entity("A", holder), "A", "p"),
     BadModel(
       "two elements of one name",
-      "<entity name=\"A\"><attribute name=\"p\" attributeType=\"Composite\" elements=\"P\"/></entity>"
-        + composite, "A", "p"),
+      entity("A", holder) + composite("P", attribute("x"), attribute("x", "Float")), "A", "p"),
   ]
 }
 

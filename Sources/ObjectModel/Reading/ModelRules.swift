@@ -216,21 +216,34 @@ extension ModelRules {
   private mutating func checkSpellings(below root: EntityName, in hierarchy: EntityHierarchy) {
     var spellings: [String: String] = [:]
     var columns: [String: String] = [:]
+    func isRespelled(_ name: String, _ known: inout [String: String]) -> Bool {
+      known.updateValue(name, forKey: name).map { !$0.isSameName(as: name) } ?? false
+    }
     for name in hierarchy.subtree(of: root) {
       for property in hierarchy[name]?.properties ?? [] {
-        let (text, column) = (property.name, property.name.uppercased())
-        let other = spellings.updateValue(text, forKey: text)
-        let otherColumn = columns.updateValue(column, forKey: column)
-        guard
-          other.map({ !$0.isSameName(as: text) }) ?? false
-            || otherColumn.map({ !$0.isSameName(as: column) }) ?? false
-        else { continue }
-        find(
-          name, text,
-          "\(name).\(text) and another property in the table of \(root) have names that differ "
-            + "only in Unicode normalisation. Rename one of them.")
+        let text = property.name
+        let hasOther = isRespelled(text, &spellings)
+        if isRespelled(text.uppercased(), &columns) || hasOther {
+          find(
+            name, text,
+            "\(name).\(text) and another property in the table of \(root) have names that differ "
+              + "only in Unicode normalisation. Rename one of them.")
+        }
+        // The columns of a composite attribute are named after its elements alone.
+        for element in Self.leafNames(property.attribute?.compositeElements ?? [])
+        where isRespelled(element.uppercased(), &columns) {
+          find(
+            name, text,
+            "The element \(element) of \(name).\(text) and another property in the table of \(root) "
+              + "have names that differ only in Unicode normalisation. Rename one of them.")
+        }
       }
     }
+  }
+
+  /// The names of the elements that have columns, those of composites inside composites included.
+  private static func leafNames(_ elements: [AttributeDescription]) -> [String] {
+    elements.flatMap { $0.compositeElements.map(leafNames) ?? [$0.name] }
   }
 }
 
