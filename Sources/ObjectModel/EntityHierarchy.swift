@@ -171,6 +171,15 @@ extension EntityHierarchy {
     return false
   }
 
+  /// The nearest entity that all of these are or inherit from; nil for none, and for those of several tables.
+  package func common(of names: [EntityName]) -> EntityName? {
+    var current = names.first
+    while let entity = current, !names.allSatisfy({ isKind($0, of: entity) }) {
+      current = descriptions[entity]?.superentity
+    }
+    return current
+  }
+
   /// Whether Core Data may have numbered the entities so: by the rule, but for siblings of which a `_` or a letter that is
   /// not ASCII decides. How these stand to other letters is not known. Source: `core-data-sqlite-format.md` §2.
   package func mayHave(numbers: [EntityName: Int64]) -> Bool {

@@ -24,7 +24,7 @@ extension RowConditions {
       let numbers = group.map { String(context.sourceNumber($0.entity)) }
       selects.append(
         """
-        SELECT a.Z_PK AS key, \(terms.joined(separator: ", "))
+        SELECT a.Z_PK AS key, a.Z_ENT AS number, \(terms.joined(separator: ", "))
           FROM \(quoted(table)) AS a
          WHERE a.Z_ENT IN (\(numbers.joined(separator: ", ")))
         """)
@@ -43,11 +43,17 @@ extension RowConditions {
       "SELECT EXISTS (SELECT 1 \(rows) GROUP BY \(listed) HAVING count(*) > 1)", values)
     guard isRepeated != 0 else { return nil }
     let repeated = """
-      SELECT key FROM (SELECT key, count(*) OVER (PARTITION BY \(listed)) AS n \(rows)) WHERE n > 1
+      SELECT key, number FROM (
+        SELECT key, number, count(*) OVER (PARTITION BY \(listed)) AS n \(rows)) WHERE n > 1
       """
+    let numbers = Set(
+      try context.store.connection.rows("SELECT DISTINCT number FROM (\(repeated))", values)
+        .compactMap { $0.first?.integer })
     return Offence(
       count: try number("SELECT count(*) FROM (\(repeated))", values),
-      primaryKeys: try keys(repeated, values))
+      primaryKeys: try keys(repeated, values),
+      entities: parts.map(\.entity).filter { numbers.contains(context.sourceNumber($0)) }
+        .compactMap { context.successor[$0] })
   }
 
   /// Parts with objects, those together that one question can be asked of.

@@ -23,6 +23,8 @@ struct RowConditions {
     var primaryKeys: [Int64]
     /// What ``count`` counts, as a singular.
     var unit = "object"
+    /// What the objects are in the destination, where that may be others than the refusal's entity.
+    var entities: [EntityName] = []
   }
 
   private(set) var context: PlanContext
@@ -55,7 +57,19 @@ struct RowConditions {
     var reason = Reason(refusal: refusal)
     reason.count = offence.count
     reason.primaryKeys = offence.primaryKeys
-    reason.message = "\(refusal.message) (\(text(offence))). \(refusal.advice)"
+    var message = refusal.message
+    // The index of a constraint lies over a whole table: objects that are none of its entity may be in it.
+    let hierarchy = context.destination.hierarchy
+    if let common = hierarchy.common(of: offence.entities),
+      !hierarchy.isKind(common, of: refusal.entity)
+    {
+      reason.entity = common.rawValue
+      message =
+        "values under the uniqueness constraint of \(refusal.entity) occur more than once, in objects of "
+        + "\(Loss.list(offence.entities.map(\.rawValue))): it counts for the whole table of "
+        + "\(hierarchy.root(of: refusal.entity))"
+    }
+    reason.message = "\(message) (\(text(offence))). \(refusal.advice)"
     return reason
   }
 
