@@ -56,16 +56,17 @@ struct ModelCatalog {
   func destinations(
     named name: String, as shown: String? = nil, advice: String = "Check --to and --models."
   ) throws -> [ModelVersion] {
-    let own = versions.filter { $0.name == name }
+    let own = versions.filter { $0.name.isSameName(as: name) }
     if !own.isEmpty { return own }
     let path = name.parts(between: ":")[0]
     guard try Self.exists(name) || Self.exists(path) else {
-      let known = versions.map(\.name).joined(separator: ", ")
+      let known = versions.map(\.name)
       throw CommandError(
         .badInput, "model",
         "There is no version \(shown ?? name)"
-          + (known.isEmpty ? "" : " in the models given, which have \(known)")
-          + ", nor a model at that path. \(advice)")
+          + (known.isEmpty
+            ? "" : " in the models given, which have \(known.joined(separator: ", "))")
+          + ", nor a model at that path.\(known.noteOfLookalike(of: shown ?? name)) \(advice)")
     }
     let version = try Self.version(at: name)
     // One of those given, by whatever path.

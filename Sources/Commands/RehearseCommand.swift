@@ -201,7 +201,8 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     if let to {
       _ = try catalog.destinations(named: to)
-      file.destination = catalog.versions.contains { $0.name == to } ? to : Self.absolute(to)
+      file.destination =
+        catalog.versions.contains { $0.name.isSameName(as: to) } ? to : Self.absolute(to)
     }
     let path = folder.appending("pipeline.yaml")
     try DurableFile.write(

@@ -19,7 +19,8 @@ enum ReportDocument {
     // Versions of another model may have the same names.
     let models = (try? job.request.given.family(of: destination)) ?? job.request.models
     let source = report.sourceVersions.lazy.compactMap { version in
-      version.name == destination.name ? nil : models.last { $0.name == version.name }
+      version.name.isSameName(as: destination.name)
+        ? nil : models.last { $0.name.isSameName(as: version.name) }
     }.first
     guard let source, let before = try? source.hierarchy(),
       let after = try? destination.hierarchy()

@@ -253,7 +253,7 @@ struct PipelineJob {
     let catalog = try ModelCatalog(pipeline.models)
     var named: [ModelVersion] = []
     if let name = pipeline.destination {
-      named = catalog.versions.filter { $0.name == name }
+      named = catalog.versions.filter { $0.name.isSameName(as: name) }
       if named.isEmpty {
         named = try catalog.destinations(
           named: pipeline.resolve(name), as: name,

@@ -59,6 +59,7 @@ extension ModelError: CustomStringConvertible {
           ? " And \(problems.count - ModelRules.mostProblems) more." : "")
     case .noSuchVersion(let path, let version, let known):
       "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
+        + known.noteOfLookalike(of: version)
     case .noCurrentVersion(let path, let named, let known):
       "\(path) "
         + (named.map { "names \($0) as its current version and does not have it. " }

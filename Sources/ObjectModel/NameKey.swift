@@ -57,6 +57,16 @@ extension String {
   }
 }
 
+extension [String] {
+  /// For a person who gave a name that is not among these: a sentence after a space where one of them looks the same,
+  /// else nothing.
+  package func noteOfLookalike(of name: String) -> String {
+    guard let other = first(where: { $0 == name && !$0.isSameName(as: name) }) else { return "" }
+    return
+      " The name \(other) there looks the same, and has other Unicode scalars: copy it from there."
+  }
+}
+
 extension String? {
   /// Whether both are missing, or have the same Unicode scalars.
   package func isSameName(as other: String?) -> Bool {

@@ -64,7 +64,7 @@ extension MergedModels {
       // The entities of one configuration, which several models have alike.
       let found = try SourceModelSearch(store: store, models: request.models).find()
       let own = holders.filter { place in
-        bundles[place].contains { $0.path == found.version?.path }
+        bundles[place].contains { $0.isAtPath(of: found.version) }
       }
       if !own.isEmpty { holders = own }
     }
@@ -180,13 +180,13 @@ extension MergedModels {
       guard let version = asked ?? current else {
         throw try PlanError.noDestination(among: part.members.flatMap { bundles[$0] })
       }
-      if !chosen.contains(where: { $0.path == version.path }) { chosen.append(version) }
+      if !chosen.contains(where: { $0.isAtPath(of: version) }) { chosen.append(version) }
     }
     return chosen
   }
 
   private func isOf(_ version: ModelVersion, _ places: [Int]) -> Bool {
-    places.contains { bundles[$0].contains { $0.path == version.path } }
+    places.contains { bundles[$0].contains { $0.isAtPath(of: version) } }
   }
 
   private func home(of version: ModelVersion) -> Int? {
@@ -197,7 +197,7 @@ extension MergedModels {
 extension GivenModels {
   /// The versions of the model that a version is of; nil for one that is not among those given.
   package func family(of version: ModelVersion) throws -> [ModelVersion]? {
-    let home = bundles.lastIndex { $0.contains { $0.path == version.path } }
+    let home = bundles.lastIndex { $0.contains { $0.isAtPath(of: version) } }
     guard let home else { return nil }
     let families = try families().probable
     return zip(bundles, families).flatMap { $1 == families[home] ? $0 : [] }

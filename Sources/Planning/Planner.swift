@@ -228,7 +228,7 @@ package struct Planner: Sendable {
     // A store of one configuration goes on holding that configuration's entities.
     let (whole, members) = (try version.hierarchy(), try found.members(in: version))
     let part = try members?.entities.map { try whole.restricted(to: $0) }
-    let source = found.version?.path == version.path ? nil : found.version
+    let source = version.isAtPath(of: found.version) ? nil : found.version
     let notes = try [
       members?.note, source?.noteOfRecordedHashes(), version.noteOfRecordedHashes(),
     ]

@@ -38,6 +38,28 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     #expect(catalog.request(for: "store", named: []).destination?.name == "Recipes 2")
   }
 
+  // To this file system two folders.
+  @Test func `tells versions apart whose names differ only in Unicode normalisation`() throws {
+    let files = FileManager.default
+    let folder = NSTemporaryDirectory() + "godwit-catalog-\(UUID().uuidString)"
+    defer { try? files.removeItem(atPath: folder) }
+    let bundle = folder + "/M.xcdatamodeld"
+    try files.createDirectory(atPath: bundle, withIntermediateDirectories: true)
+    let names = ["2\u{E9}", "2e\u{301}"]
+    for name in names {
+      try files.copyItem(
+        atPath: recipes + "/Recipes.xcdatamodel", toPath: "\(bundle)/\(name).xcdatamodel")
+    }
+    for name in names {
+      let found = try ModelCatalog([bundle]).destinations(named: name)
+      #expect(found.map { NameKey($0.name) } == [NameKey(name)])
+    }
+    let error = #expect(throws: CommandError.self) {
+      try ModelCatalog(["\(bundle):\(names[0])"]).destinations(named: names[1])
+    }
+    #expect(error?.description.contains("looks the same") == true)
+  }
+
   @Test func `says which versions there are`() throws {
     let catalog = try ModelCatalog([recipes])
     let error = #expect(throws: CommandError.self) { try catalog.destinations(named: "Recipes 9") }

@@ -97,6 +97,14 @@ import Testing
     #expect(Self.given.meant(by: VersionName("Alone", bundle: "Notes")) == ["Alone"])
   }
 
+  @Test func `means the version that is spelled as it says, else one that looks the same`() {
+    let both: Set<VersionName> = ["caf\u{E9}", "cafe\u{301}"]
+    #expect(both.count == 2)
+    for name in both { #expect(both.meant(by: name) == [name]) }
+    let composed: Set<VersionName> = ["caf\u{E9}"]
+    #expect(composed.meant(by: "cafe\u{301}") == composed)
+  }
+
   @Test(arguments: ["S\u{6DD}.xcdatamodeld/V\u{6DD}.xcdatamodel", "S\u{6DD}.momd:V\u{6DD}"])
   func `is named whatever letter stands before a dot or a slash`(path: String) {
     #expect(VersionName(path: "a\u{6DD}/" + path) == VersionName("V\u{6DD}", bundle: "S\u{6DD}"))

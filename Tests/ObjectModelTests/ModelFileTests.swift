@@ -56,6 +56,25 @@ private final class Folder {
     #expect(list.utf8.contains("a&lt;\u{338}b".utf8))
   }
 
+  // To this file system two folders.
+  @Test func `tells versions apart whose names differ only in Unicode normalisation`() throws {
+    let folder = Folder()
+    let path = folder.path + "/Shop.xcdatamodeld"
+    let versions = [("2\u{E9}", "A"), ("2e\u{301}", "B")]
+    try folder.write("Shop.xcdatamodeld/\(versions[0].0).xcdatamodel", model: "A")
+    let error = #expect(throws: ModelError.self) {
+      try ModelFile.version(at: "\(path):\(versions[1].0)")
+    }
+    #expect("\(try #require(error))".contains("looks the same"))
+    try folder.write("Shop.xcdatamodeld/\(versions[1].0).xcdatamodel", model: "B")
+    for (name, entity) in versions {
+      let asked = try ModelFile.model(at: "\(path):\(name)")
+      #expect(asked.entities.map(\.name.rawValue) == [entity])
+      try folder.write("Shop.xcdatamodeld/.xccurrentversion", Self.current(name + ".xcdatamodel"))
+      #expect(try ModelFile.model(at: path).entities.map(\.name.rawValue) == [entity])
+    }
+  }
+
   @Test func `that does not say which version is current asks for one`() throws {
     let folder = Folder()
     try folder.write("Shop.xcdatamodeld/1.xcdatamodel", model: "A")
@@ -82,6 +101,7 @@ private final class Folder {
     arguments: [
       (["Shop"], nil, "Shop"), (["Shop"], "Shop", "Shop"), (["Shop"], "Shop 2", nil),
       (["Shop", "Shop 0"], "Shop 2", nil), (["Shop", "Shop 0"], "Shop 0", "Shop 0"),
+      (["1", "2\u{E9}"], "2e\u{301}", "2\u{E9}"), (["2\u{E9}", "2e\u{301}"], "2\u{E9}", "2\u{E9}"),
     ] as [([String], String?, String?)])
   func `of a bundle is current where the bundle names it, a sole one where it names none`(
     versions: [String], named: String?, current: String?

@@ -58,6 +58,16 @@ private func lines(
     }
   }
 
+  @Test func `begins at the version whose name is spelled so`() throws {
+    let one = version("caf\u{E9}", attribute("name"), attribute("note"))
+    let other = version("cafe\u{301}", attribute("name"), attribute("note", default: .text("?")))
+    for (given, steps) in [(one, 2), (other, 1)] {
+      let chain = try VersionChain(
+        source: one, given: given, destination: c, models: [one, b, other, c])
+      #expect(chain?.lines.count == steps)
+    }
+  }
+
   /// The third has an attribute more, the fourth is as the first.
   @Test func `looks at a version that takes others back where it is, and at those before it`()
     throws

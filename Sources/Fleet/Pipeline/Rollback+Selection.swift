@@ -31,7 +31,7 @@ extension Rollback {
   ) throws -> (stores: [Undoing], missing: [End]) {
     if let version = selection.version, version != Selection.nothing.version {
       let versions = try ledger.sourceVersions()
-      guard versions.contains(version) else {
+      guard versions.contains(where: version.isSameBytes) else {
         throw LedgerError.noVersion(path: places.ledger, name: version, known: versions)
       }
     }
@@ -141,7 +141,8 @@ extension Rollback {
   /// Nil for a store that was not of the selection's version before.
   private func ofVersion(_ undoing: Undoing, _ ledger: Ledger) throws -> Undoing? {
     guard let version = selection.version else { return undoing }
-    return try ledger.sourceVersion(of: undoing.oldest) == version ? undoing : nil
+    let source = try ledger.sourceVersion(of: undoing.oldest)
+    return source?.isSameBytes(as: version) == true ? undoing : nil
   }
 
   /// Whether a store is in the state in which the commit left it: by its files, or byte for byte, as it

@@ -3,7 +3,7 @@ import GodwitObjectModel
 
 /// What a version is called. Xcode calls the versions of every bundle alike, `Model` and `Model 2`, so
 /// that the bundle belongs to it.
-package struct VersionName: Sendable, Hashable {
+package struct VersionName: Sendable {
   /// `Shop` of `Shop.xcdatamodeld` and of `Shop.momd`; nil where it is not known.
   package var bundle: String?
   /// The version's own name.
@@ -46,11 +46,26 @@ package struct VersionName: Sendable, Hashable {
   }
 }
 
+extension VersionName: Hashable {
+  /// Equal where they have the same Unicode scalars.
+  package static func == (a: VersionName, b: VersionName) -> Bool {
+    a.name.isSameName(as: b.name) && a.bundle.isSameName(as: b.bundle)
+  }
+
+  /// Equal names have equal hashes.
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(NameKey(name))
+    hasher.combine(bundle.map { NameKey($0) })
+  }
+}
+
 extension Set<VersionName> {
   /// Those that a mapping model means by a name: of the bundle that it names, else of none that is known.
   /// Where there is neither, its bundle may have been called otherwise, and those of any are meant.
   package func meant(by recorded: VersionName) -> Set<VersionName> {
-    let alike = filter { $0.name == recorded.name }
+    // Where none is spelled as recorded, the file system that the mapping model was made on may have spelled it so.
+    let own = filter { $0.name.isSameName(as: recorded.name) }
+    let alike = own.isEmpty ? filter { $0.name == recorded.name } : own
     guard let bundle = recorded.bundle else { return alike }
     for known in [bundle, nil] {
       let found = alike.filter { $0.bundle == known }

@@ -88,6 +88,12 @@ package struct ModelVersion: Sendable {
 }
 
 extension ModelVersion {
+  /// Whether the other one was read from the same path. Two versions of a bundle may have paths that differ only in
+  /// Unicode normalisation.
+  package func isAtPath(of other: ModelVersion?) -> Bool {
+    other.map { path.isSameName(as: $0.path) } ?? false
+  }
+
   /// For a person, one text for each bundle of versions none of which is current.
   /// - Throws: ``ModelError``.
   package static func lacks(ofCurrent versions: [ModelVersion]) throws -> [String] {
@@ -150,7 +156,7 @@ package enum ModelFile {
     else { return try current(of: try read(spec), path: spec) }
     let (path, name) = (String(spec[..<colon]), String(spec[spec.utf8.index(after: colon)...]))
     let versions = try read(path)
-    guard let version = versions.first(where: { $0.name == name }) else {
+    guard let version = versions.first(where: { $0.name.isSameName(as: name) }) else {
       if try CompiledBundle.lacksFile(of: name, in: path, versions) {
         throw ModelError.unreadable(
           path: "\(path)/\(name).mom",
@@ -218,10 +224,15 @@ extension ModelFile {
     guard !sources.isEmpty else {
       throw ModelError.unreadable(path: path, reason: "it has no version in it")
     }
-    let chosen = try currentSource(path)
+    let named = try currentSource(path)
+    // The file system that a bundle was copied to may spell names otherwise than the file in the bundle.
+    let current = named.flatMap { named in
+      sources.first { $0.isSameName(as: named) } ?? sources.first { $0 == named }
+    }
     return try sources.sorted { inOrder(name(of: $0), name(of: $1)) }.map { source in
       try self.source(
-        path + "/" + source, isCurrent: chosen.map { $0 == source } ?? (sources.count == 1))
+        path + "/" + source,
+        isCurrent: named == nil ? sources.count == 1 : current.isSameName(as: source))
     }
   }
 

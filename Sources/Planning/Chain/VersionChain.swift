@@ -79,7 +79,9 @@ package struct VersionChain: Sendable {
       return (version: version, hierarchy: hierarchy, hashes: hierarchy.versionHashes)
     }
     func place(of version: ModelVersion?) -> Int? {
-      known.firstIndex { $0.version.name == version?.name && $0.version.path == version?.path }
+      known.firstIndex {
+        $0.version.isAtPath(of: version) && version.map(\.name).isSameName(as: $0.version.name)
+      }
     }
     let ownPlace = place(of: given)
     let start =
