@@ -1,4 +1,10 @@
 extension ManagedObjectModel {
+  /// The entities that a configuration lists; nil where the model has none of that name, which is one of the same
+  /// Unicode scalars.
+  package func entities(inConfiguration name: String) -> [EntityName]? {
+    configurations.first { $0.key.isSameName(as: name) }?.value
+  }
+
   /// The entities of one configuration as a model of their own: what a store that was added with
   /// this configuration holds.
   ///
@@ -7,7 +13,7 @@ extension ManagedObjectModel {
   /// hashes do too.
   /// - Returns: Nil where the model has no such configuration.
   package func restricted(to configuration: String) -> ManagedObjectModel? {
-    configurations[configuration].map { restricted(to: Set($0)) }
+    entities(inConfiguration: configuration).map { restricted(to: Set($0)) }
   }
 
   /// The model of these entities and their superentities.

@@ -136,7 +136,7 @@ extension EntityHierarchy {
   package func isCompatible(
     withStoreHashes storeHashes: [EntityName: VersionHash], configuration: String? = nil
   ) -> Bool {
-    guard let members = configuration.flatMap({ model.configurations[$0] }) else {
+    guard let members = configuration.flatMap(model.entities(inConfiguration:)) else {
       return versionHashes == storeHashes
     }
     let wanted = Set(members)

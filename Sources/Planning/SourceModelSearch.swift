@@ -14,7 +14,7 @@ extension SourceModelSearch.Found {
   func members(in version: ModelVersion) throws -> Members? {
     guard let configuration else { return nil }
     let names = [configuration] + alternatives
-    let members = names.map { version.model.configurations[$0].map { Set($0) } }
+    let members = names.map { version.model.entities(inConfiguration: $0).map { Set($0) } }
     guard members.allSatisfy({ $0 == members[0] }) else {
       throw PlanError.ambiguousConfiguration(names, version: version.name)
     }
@@ -77,7 +77,7 @@ extension SourceModelSearch.Found {
     in version: ModelVersion
   ) throws -> (all: Set<EntityName>, own: Set<EntityName>) {
     let successors = InferredMapping(source: whole, destination: try version.hierarchy()).successors
-    let listed = configuration.flatMap { whole.model.configurations[$0] } ?? []
+    let listed = configuration.flatMap(whole.model.entities(inConfiguration:)) ?? []
     return (Set(successors.values), Set(listed.compactMap { successors[$0] }))
   }
 
@@ -97,7 +97,7 @@ extension SourceModelSearch.Found {
   /// no such configuration: here it is whole.
   func part(of version: ModelVersion) throws -> EntityHierarchy {
     guard let configuration else { return try version.hierarchy() }
-    let named = version.model.configurations[configuration].map { Set($0) }
+    let named = version.model.entities(inConfiguration: configuration).map { Set($0) }
     guard let entities = named ?? (try? members(in: version))?.entities else {
       return try version.hierarchy()
     }
@@ -262,7 +262,7 @@ struct SourceModelSearch {
       names.allSatisfy({ known[$0] == hashes[$0] })
     else { return nil }
     let configurations = model.configurations.keys.sorted().filter {
-      Set(model.configurations[$0] ?? []) == names
+      Set(model.entities(inConfiguration: $0) ?? []) == names
     }
     guard let configuration = configurations.first else { return nil }
     return Found(

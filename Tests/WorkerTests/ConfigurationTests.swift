@@ -60,22 +60,23 @@ import Testing
   /// - Parameters:
   ///   - configurations: Those of the destination, which has N beside E and F.
   ///   - isSubentity: Whether E is a sub-entity of N in the destination.
+  ///   - own: What Cloud is called in the store's model.
   private func outcome(
     givesSource: Bool, _ configurations: [String: [EntityName]], _ mapping: String? = nil,
-    isSubentity: Bool = false
+    isSubentity: Bool = false, own: String = "Cloud"
   ) throws -> PlanOutcome {
     let (fixture, request) = try request(
-      givesSource: givesSource, configurations, mapping, isSubentity: isSubentity)
+      givesSource: givesSource, configurations, mapping, isSubentity: isSubentity, own: own)
     return try withExtendedLifetime(fixture) { try Planner().plan(request) }
   }
 
   private func request(
     givesSource: Bool, _ configurations: [String: [EntityName]], _ mapping: String? = nil,
-    isSubentity: Bool = false
+    isSubentity: Bool = false, own: String = "Cloud"
   ) throws -> (MigrationFixture, MigrationRequest) {
     let fixture = try MigrationFixture(from: [entity("E", attribute("k"))], to: [], rows: "")
     var source = ManagedObjectModel(entities: [entity("E", attribute("k")), entity("F")])
-    source.configurations = ["Cloud": ["E"], "Local": ["F"]]
+    source.configurations = [own: ["E"], "Local": ["F"]]
     let path = fixture.folder.appending("source.sqlite")
     let store = try Connection(path: path.string, mode: .readWrite)
     _ = try store.rows(
@@ -114,6 +115,12 @@ import Testing
     #expect(tables(found) == ["ZE", "ZN"])
     guard case .migrate(let plan) = found else { return }
     #expect(plan.notes.contains { $0.contains("Cloud is taken for iCloud in B") })
+  }
+
+  @Test func `does not go to one whose name differs in Unicode normalisation`() throws {
+    let found = try outcome(
+      givesSource: true, ["all": ["E", "N"], "cafe\u{301}": ["F"]], own: "caf\u{E9}")
+    #expect(tables(found) == ["ZE", "ZN"])
   }
 
   @Test func `is refused where no configuration has become its own`() throws {
