@@ -58,6 +58,7 @@ struct ControlCommand: ParsableCommand {
   func run() throws {
     let file = try Pipeline.requiredFile(at: pipeline)
     let pipeline = try Pipeline(file: file)
+    try PipelinePlaces(pipeline, state: state.map { FilePath($0) }).checkState()
     let place = state.map { FilePath($0) } ?? pipeline.stateFolder
     guard let state = place.resolved, try isUnderWay(pipeline, state, place) else {
       throw CommandError(

@@ -41,6 +41,17 @@ extension Customizations {
     return .staged
   }
 
+  /// The same where options ask for it.
+  ///
+  /// - Throws: `ValidationError`.
+  func chain(ofOptions wanted: Chain?, mappings: Int) throws -> Chain {
+    do throws(ChainObstacle) {
+      return try chain(wanted, mappings: mappings)
+    } catch {
+      throw error.ofOptions
+    }
+  }
+
   /// Of the running executable, hexadecimal: what an older build has made is made again.
   ///
   /// Not of libraries that it loads. Where it cannot be read it counts as another each time: work

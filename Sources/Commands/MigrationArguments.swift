@@ -174,10 +174,6 @@ struct MigrationArguments: ParsableArguments {
 extension MigrationArguments {
   /// - Throws: `ValidationError`.
   fileprivate func chosenChain() throws -> Chain {
-    do throws(ChainObstacle) {
-      return try CommandLineTool.code.chain(chain, mappings: mapping.count)
-    } catch {
-      throw error.ofOptions
-    }
+    try CommandLineTool.code.chain(ofOptions: chain, mappings: mapping.count)
   }
 }

@@ -58,7 +58,7 @@ struct ModelCatalog {
   ) throws -> [ModelVersion] {
     let own = versions.filter { $0.name.isSameName(as: name) }
     if !own.isEmpty { return own }
-    let path = name.parts(between: ":")[0]
+    let path = try ModelFile.parts(of: name).path
     guard try Self.exists(name) || Self.exists(path) else {
       let known = versions.map(\.name)
       throw CommandError(

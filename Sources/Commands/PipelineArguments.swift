@@ -24,10 +24,12 @@ struct PipelineArguments: ParsableArguments {
     }
   }
 
-  /// - Throws: ``PipelineError``.
+  /// - Throws: ``PipelineError``; `DurabilityError` where the state folder is none.
   func read() throws -> (pipeline: Pipeline, places: PipelinePlaces) {
     let read = try Pipeline(file: Pipeline.requiredFile(at: pipeline))
-    return (read, PipelinePlaces(read, state: state.map { FilePath($0) }))
+    let places = PipelinePlaces(read, state: state.map { FilePath($0) })
+    try places.checkState()
+    return (read, places)
   }
 
   /// The ledger for reading.

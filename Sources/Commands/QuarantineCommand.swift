@@ -136,7 +136,7 @@ struct QuarantineExportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try PipelineJob(path: arguments.pipeline, losses: losses)
+    let job = try PipelineJob(arguments.read().pipeline, losses: losses)
     try ProcessLimits.prepare(workers: 1)
     var request = job.request
     request.store = FilePath(FilePath(store).resolvedStore)

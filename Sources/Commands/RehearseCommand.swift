@@ -85,6 +85,8 @@ struct RehearseCommand: AsyncParsableCommand {
         "--include: \(text.isEmpty ? "an empty text" : text) is not a path below --stores, such as "
           + "*/Recipes.sqlite.")
     }
+    // What is wrong with an option is said of it, not of the pipeline that the options become.
+    _ = try CommandLineTool.code.chain(ofOptions: chain, mappings: mapping.count)
   }
 
   func run() async throws {
@@ -200,9 +202,9 @@ struct RehearseCommand: AsyncParsableCommand {
           + "which version is the destination.")
     }
     if let to {
-      _ = try catalog.destinations(named: to)
-      file.destination =
-        catalog.versions.contains { $0.name.isSameName(as: to) } ? to : Self.absolute(to)
+      _ = try catalog.destinations(named: to, advice: "Check --to and the models.")
+      let isName = catalog.versions.contains { $0.name.isSameName(as: to) }
+      file.destination = isName ? to : Self.absolute(to)
     }
     let path = folder.appending("pipeline.yaml")
     try DurableFile.write(

@@ -71,6 +71,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let job = try PipelineJob(path: path)
     try ProcessLimits.prepare(workers: job.workerCount)
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
+    try places.checkState()
     guard let ledger = try PipelineHistory.reading(places, warn: { Output.say($0) }) else {
       throw PipelineArguments.noLedger(places)
     }

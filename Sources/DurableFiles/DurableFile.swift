@@ -174,6 +174,21 @@ extension DurableFile {
     }
   }
 
+  /// What ``makeFolder(_:permissions:surviving:)`` would say of what stands in the folder's place, or in that of one
+  /// on the way to it. Changes nothing.
+  ///
+  /// - Throws: ``DurabilityError/notFolder(_:_:)``.
+  package static func checkFolderPlace(_ path: FilePath) throws {
+    var next = path.lexicallyNormalized()
+    while try !next.isEmpty && !isFolder(next) {
+      let kind = try FileKind(at: next)
+      guard kind == .none else { throw DurabilityError.notFolder(next, kind) }
+      let folder = next.folder
+      if folder == next { break }
+      next = folder
+    }
+  }
+
   /// Whether something is there: a file, a folder, or a symbolic link to anything or nothing.
   ///
   /// - Throws: As ``FileKind/init(at:)``.

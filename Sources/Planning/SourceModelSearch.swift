@@ -149,10 +149,11 @@ struct SourceModelSearch {
   /// most like the cached model, which wrote the store: hashes do not cover everything.
   ///
   /// - Throws: ``PlanError/missingSourceModel(store:differing:)`` with the entities in which the
-  ///   nearest given version differs. ``PlanError/damaged(store:_:)`` for a store without hashes.
+  ///   nearest given version differs. ``PlanError/damaged(store:_:)`` for a store with entities and without hashes.
   func find() throws -> Found {
     let hashes = store.metadata.versionHashes
-    guard !hashes.isEmpty else {
+    // One of a model without entities has none, either: Core Data compares the two sets as any others.
+    guard !hashes.isEmpty || store.isWithoutEntities else {
       throw PlanError.damaged(
         store: store.files.store.string,
         [
@@ -258,7 +259,7 @@ struct SourceModelSearch {
     }
     // A store of one configuration holds that configuration's entities only.
     let names = Set(hashes.keys)
-    guard names.isStrictSubset(of: Set(known.keys)),
+    guard !names.isEmpty, names.isStrictSubset(of: Set(known.keys)),
       names.allSatisfy({ known[$0] == hashes[$0] })
     else { return nil }
     let configurations = model.configurations.keys.sorted().filter {

@@ -32,9 +32,7 @@ struct ModelChoice {
   ) throws -> Outcome {
     let hashes = store.metadata.versionHashes
     // A model without entities has no hashes either.
-    let isEmpty =
-      hashes.isEmpty && !store.metadata.plist.isEmpty && store.entityKeys.isEmpty
-      && !store.schemaObjects.contains { $0.kind == .table && isEntityTable($0.name) }
+    let isEmpty = store.isWithoutEntities
     func isProven(_ hierarchy: EntityHierarchy) -> Bool {
       hierarchy.versionHashes == hashes && (isEmpty || !hashes.isEmpty)
     }
@@ -106,11 +104,6 @@ struct ModelChoice {
         unknownEntities: nearest.map { unknownEntities(in: $0.0.hierarchy, store) } ?? [])
     }
     return choice(best.0)
-  }
-
-  private static func isEntityTable(_ name: String) -> Bool {
-    name.first == "Z" && SchemaObject.isApplicationTable(name)
-      && !LayoutProblem.controlTables.contains(name)
   }
 
   /// Entities that `Z_PRIMARYKEY` names, and that the model does not have below the same parent and

@@ -29,6 +29,22 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     #expect(try ModelCatalog([recipes]).destinations(named: name).map(\.name) == ["Recipes 1.1"])
   }
 
+  /// Such as one that is named for a time.
+  @Test(arguments: ["/R.xcdatamodeld:Recipes 2", "/R.xcdatamodeld/Recipes 2.xcdatamodel"])
+  func `finds a destination in a folder that has a colon in its name`(path: String) throws {
+    let place = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: place) }
+    let folder = place + "/17:05"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try FileManager.default.copyItem(atPath: recipes, toPath: folder + "/R.xcdatamodeld")
+    let catalog = try ModelCatalog([folder + "/R.xcdatamodeld"])
+    #expect(try catalog.destinations(named: folder + path).map(\.name) == ["Recipes 2"])
+    let error = #expect(throws: CommandError.self) {
+      try catalog.destinations(named: folder + "/S.xcdatamodeld:Recipes 2")
+    }
+    #expect(error?.ending == .badInput)
+  }
+
   @Test func `finds every destination of one name`() throws {
     let catalog = try ModelCatalog([recipes, recipes + "/Recipes 2.xcdatamodel", recipes])
     let found = try catalog.destinations(named: "Recipes 2")

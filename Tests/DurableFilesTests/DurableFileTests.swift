@@ -191,7 +191,16 @@ func steps(
   @Test func `cannot take the place of a file`() throws {
     let folder = try TemporaryFolder()
     try DurableFile.write([1], to: folder.file("a"))
-    #expect(throws: DurabilityError.self) { try DurableFile.makeFolder(folder.file("a")) }
+    let link = folder.file("link")
+    try FileManager.default.createSymbolicLink(
+      atPath: link.string, withDestinationPath: folder.file("a").string)
+    for path in [folder.file("a"), folder.file("a").appending("b"), link] {
+      #expect(throws: DurabilityError.self) { try DurableFile.makeFolder(path) }
+      let error = #expect(throws: DurabilityError.self) { try DurableFile.checkFolderPlace(path) }
+      #expect(error?.description.contains(", not a folder.") == true)
+    }
+    try DurableFile.checkFolderPlace(folder.file("b").appending("c"))
+    #expect(try !DurableFile.exists(folder.file("b")))
   }
 
   @Test func `lists its names in byte order`() throws {

@@ -155,6 +155,8 @@ import Testing
     (["--include", "../*"], 64, "--include: ../* is not a path below --stores"),
     (["--include", ""], 64, "--include: an empty text is not a path below --stores"),
     (["--junit", "none/out.xml"], 73, "there is no folder"),
+    (["--chain", "staged"], 64, "--chain staged requires an executable that registers stages."),
+    (["--to", "Recipes 9"], 65, "nor a model at that path. Check --to and the models."),
   ])
   func `names the option that cannot be meant`(
     options: [String], status: Int32, message: String
@@ -166,6 +168,23 @@ import Testing
         $0.hasPrefix("none/") ? folder.path($0) : $0
       })
     #expect(run.status == status && run.messages.contains(message), "\(run.messages)")
+    // The options become a pipeline that nobody can correct.
+    #expect(!run.messages.contains("pipeline.yaml"), "\(run.messages)")
+  }
+
+  @Test func `takes a destination in a folder that has a colon in its name`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/a.sqlite"))
+    let place = folder.path("17:05")
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    try FileManager.default.copyItem(atPath: Self.bundle, toPath: place + "/R.xcdatamodeld")
+    let run = try Godwit.run(
+      [
+        "rehearse", "R.xcdatamodeld", "--stores", folder.path("stores"), "--to",
+        "R.xcdatamodeld:Recipes 2", "--json",
+      ], workingFolder: place)
+    #expect(run.status == 0 && run.counts == "1 found, 1 migrated", "\(run.messages)")
   }
 
   @Test func `is never a success over no stores`() throws {

@@ -40,6 +40,29 @@ import Testing
     let run = try Godwit.run(folder)
     #expect(run.status == 78 && run.messages.contains("state is a regular file, not a folder."))
   }
+
+  /// A command that only reads would find nothing there, or an error of each file.
+  @Test(arguments: [
+    ["plan", "."], ["status", "."], ["history", "."], ["verify", "."],
+    ["report", ".", "--json"],
+    ["rollback", "."], ["backups", "list", "."], ["quarantine", "list", "."],
+    ["control", ".", "status"],
+  ])
+  func `is told by every command what lies in the place of its state folder`(words: [String]) throws
+  {
+    let folder = try PipelineFolder("recipes-2.0")
+    try RecipesFleet(stores: 1, rows: 20, seed: 5).write(to: folder.path("stores"))
+    try #require(mkfifo(folder.path("state"), 0o600) == 0)
+    let states: [(place: [String], kind: String)] = [
+      ([], "a FIFO"), (["--state", "pipeline.yaml/state"], "a regular file"),
+    ]
+    for (place, kind) in states {
+      let run = try Godwit.run(words + place, workingFolder: folder.url.path)
+      #expect(run.status == 78, "\(place): \(run.messages)")
+      #expect(run.messages.contains(" is \(kind)"), "\(place): \(run.messages)")
+      #expect(run.messages.contains(", not a folder. Move it away, or give another path."))
+    }
+  }
 }
 
 /// Two composites of one form: the first by name has the first columns, and no version hash tells which it is.

@@ -26,15 +26,20 @@ import Testing
     ])
   }
 
-  private func makeStore() throws -> Connection {
-    let hierarchy = try EntityHierarchy(Self.model("text"))
+  private static let empty = ManagedObjectModel(entities: [])
+
+  /// - Parameter model: One without entities; nil for one with two items.
+  private func makeStore(_ model: ManagedObjectModel? = nil) throws -> Connection {
+    let hierarchy = try EntityHierarchy(model ?? Self.model("text"))
     let schema = DestinationSchema(StoreLayout(hierarchy))
     let connection = try Connection(path: path, mode: .create)
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
     for statement in schema.statements { try connection.execute(statement.sql) }
-    try connection.execute(
-      "INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZTEXT) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b'); "
-        + "INSERT INTO Z_PRIMARYKEY VALUES (1, 'Item', 0, 2)")
+    if model == nil {
+      try connection.execute(
+        "INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZTEXT) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b'); "
+          + "INSERT INTO Z_PRIMARYKEY VALUES (1, 'Item', 0, 2)")
+    }
     let uuid = "0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0"
     let metadata = StoreMetadata(uuid: uuid, plist: [:])
     _ = try connection.rows(
@@ -47,11 +52,12 @@ import Testing
     return connection
   }
 
-  private func plan(_ store: String) throws -> PlanOutcome {
-    let versions = [
-      ModelVersion(name: "1", model: Self.model("text"), isCurrent: false, path: "1"),
-      ModelVersion(name: "2", model: Self.model("text", "more"), isCurrent: true, path: "2"),
-    ]
+  private func plan(_ store: String, _ given: [ModelVersion]? = nil) throws -> PlanOutcome {
+    let versions =
+      given ?? [
+        ModelVersion(name: "1", model: Self.model("text"), isCurrent: false, path: "1"),
+        ModelVersion(name: "2", model: Self.model("text", "more"), isCurrent: true, path: "2"),
+      ]
     var request = MigrationRequest(
       store: FilePath(store), models: versions, destination: nil,
       output: FilePath(store + "-output"),
@@ -60,13 +66,35 @@ import Testing
     return try Planner().plan(request)
   }
 
-  @Test func `is damaged where nothing tells its version`() throws {
+  @Test(arguments: ["row", "hashes"])
+  func `is damaged where nothing tells its version`(lost: String) throws {
     let connection = try makeStore()
-    try connection.execute("DELETE FROM Z_METADATA")
+    if lost == "row" {
+      try connection.execute("DELETE FROM Z_METADATA")
+    } else {
+      let list = StoreMetadata(uuid: nil, plist: [:])
+        .bytes(migratedTo: try EntityHierarchy(Self.empty))
+      _ = try connection.rows("UPDATE Z_METADATA SET Z_PLIST = ?", [.blob(list)])
+    }
     try connection.close()
     let error = #expect(throws: PlanError.self) { try plan(path) }
     #expect(error?.code == 134_150 && error?.liesInTheStore == true)
     #expect(error?.reasons.map(\.reason) == ["metadata"])
+  }
+
+  @Test(arguments: ["0", "1"])
+  func `of a model without entities is of the version that has none`(destination: String) throws {
+    try makeStore(Self.empty).close()
+    let versions = [("0", Self.empty), ("1", Self.model("text"))].map { name, model in
+      ModelVersion(name: name, model: model, isCurrent: name == destination, path: name)
+    }
+    switch try plan(path, versions) {
+    case .sameModel: #expect(destination == "0")
+    case .migrate(let plan):
+      #expect(destination == "1" && plan.source.versionName == "0")
+      #expect(plan.schema.contains { $0.name == "ZITEM" } && plan.losses.isEmpty)
+    case .refused, .needsMapping: Issue.record("it is not migrated")
+    }
   }
 
   @Test func `is damaged where its rows have no keys`() throws {

@@ -141,8 +141,7 @@ package struct PipelineDoctor: Sendable {
           name: name, value: "\(places.state)" + (isHeld ? ", a command is at work" : ""),
           isGood: true)
       }
-      let kind = try FileKind(at: places.state)
-      guard kind == .none else { throw DurabilityError.notFolder(places.state, kind) }
+      try places.checkState()
       return writable(name, place(ofFolder: places.state))
     } catch let error as FleetError {
       return Doctor.Finding(

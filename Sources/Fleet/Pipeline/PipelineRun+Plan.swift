@@ -21,6 +21,7 @@ extension PipelineRun {
     let start = ContinuousClock.now
     // Every store is looked at by means of one: it is not the stores' fault.
     try TemporaryPlace.check()
+    try places.checkState()
     var findings = try await search(
       state: try FileKind(following: state) == .folder ? state : nil)
     observe(.found(self.start(findings, nil)))

@@ -40,6 +40,12 @@ package struct PipelinePlaces: Sendable {
     }
   }
 
+  /// What a run would say of a state folder that is none: every command about the pipeline says it before it reads
+  /// there. What is no folder would look like one in which nothing was ever done, or be an error of each file in it.
+  ///
+  /// - Throws: `DurabilityError.notFolder`.
+  package func checkState() throws { try DurableFile.checkFolderPlace(state) }
+
   /// Whether a run, a rollback or a removal of backups is under way.
   package var isInUse: Bool {
     get throws {

@@ -151,10 +151,8 @@ package enum ModelFile {
   /// The version that `spec` names: a path, for a bundle its current version, or `PATH:VERSION`.
   /// - Throws: ``ModelError``.
   package static func version(at spec: String) throws -> ModelVersion {
-    guard try !ModelBytes.exists(spec),
-      let colon = spec.utf8.lastIndex(of: UInt8(ascii: ":")), colon > spec.startIndex
-    else { return try current(of: try read(spec), path: spec) }
-    let (path, name) = (String(spec[..<colon]), String(spec[spec.utf8.index(after: colon)...]))
+    let (path, part) = try parts(of: spec)
+    guard let name = part else { return try current(of: try read(path), path: path) }
     let versions = try read(path)
     guard let version = versions.first(where: { $0.name.isSameName(as: name) }) else {
       if try CompiledBundle.lacksFile(of: name, in: path, versions) {
@@ -165,6 +163,15 @@ package enum ModelFile {
       throw ModelError.noSuchVersion(path: path, version: name, known: versions.map(\.name))
     }
     return version
+  }
+
+  /// The path in `PATH:VERSION`, and the version: nil where the whole is a path. A folder's name may have a colon,
+  /// so that what is there as a whole is a path, and else the last colon ends it.
+  package static func parts(of spec: String) throws -> (path: String, version: String?) {
+    guard try !ModelBytes.exists(spec),
+      let colon = spec.utf8.lastIndex(of: UInt8(ascii: ":")), colon > spec.startIndex
+    else { return (spec, nil) }
+    return (String(spec[..<colon]), String(spec[spec.utf8.index(after: colon)...]))
   }
 
   /// The model of ``version(at:)``.

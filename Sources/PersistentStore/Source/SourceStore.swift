@@ -112,6 +112,16 @@ extension SourceStore {
     primaryKeys.filter { $0.number >= PrimaryKeyRow.firstHistoryNumber }
   }
 
+  /// Whether its model has no entities: its metadata lists no version hash then, and nothing else in it is of an
+  /// entity, as it is where the hashes were lost.
+  package var isWithoutEntities: Bool {
+    metadata.hashedEntities.isEmpty && !metadata.plist.isEmpty && entityKeys.isEmpty
+      && !schemaObjects.contains { object in
+        object.kind == .table && SchemaObject.isApplicationTable(object.name)
+          && !LayoutProblem.controlTables.contains(object.name)
+      }
+  }
+
   /// The model that the store carries in `Z_MODELCACHE`: as much of it as the store holds.
   ///
   /// nil where there is none: stores of frameworks before about 637 have no such table.
