@@ -40,6 +40,8 @@ struct SchemaSalvage {
   private(set) var cutRoots: Set<NameKey> = []
   /// Tables that it does not name, and that were found by their rows.
   private(set) var unlisted: Set<NameKey> = []
+  /// Control tables whose rows stand in the place of another one's.
+  private(set) var exchangedTables: [NameKey] = []
   /// Indexes that only the application can read, by a collation or a function of its own.
   private var foreignIndexes: Set<NameKey> = []
   /// Tables of virtual tables: only the module of that can read them.
@@ -132,6 +134,15 @@ struct SchemaSalvage {
   mutating func addUnlisted(_ table: String, root: UInt32) {
     entries.append(Entry(kind: .table, name: table, table: table, root: root, sql: nil))
     unlisted.insert(NameKey(table))
+  }
+
+  /// - Parameter page: The root page of a control table, in whose own place another page stands; nil where it is lost.
+  mutating func move(_ table: String, to page: UInt32?) {
+    guard let place = entries.firstIndex(where: { $0.kind == .table && $0.name == table }) else {
+      return
+    }
+    entries[place].root = page ?? 0
+    if page != nil { exchangedTables.append(NameKey(table)) }
   }
 
   /// SQLite tells names apart without the case of their letters, and one bit makes it.

@@ -96,8 +96,10 @@ final class StoreSalvage {
     values = .allocate(capacity: valueCount)
     var read = try SchemaSalvage(file)
     read.findControlTables(in: file, values)
+    read.leaveForeignPages(in: file, values)
     let schema = read
     self.schema = schema
+    foundTables = schema.exchangedTables
     nextTree = Int32(schema.entries.count) + 1
     path = folder.appending("salvage.sqlite")
     let salvage = try Self.create(path)
@@ -203,7 +205,7 @@ final class StoreSalvage {
   }
 
   /// The columns of a control table whose own SQL is lost.
-  private static func controlColumns(_ name: String) -> [SchemaSalvage.Column] {
+  static func controlColumns(_ name: String) -> [SchemaSalvage.Column] {
     switch name {
     case "Z_METADATA":
       [

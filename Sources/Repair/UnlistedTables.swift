@@ -33,15 +33,74 @@ extension SchemaSalvage {
     let reader = DamagedTreeReader(file, .table, tree: 0)
     let pages = file.possibleRoots(not: Set(entries.map(\.root)))
     for name in lost {
-      let fitting = pages.filter { page in
-        var (rows, fitting) = (0, 0)
-        reader.sample(below: page) { cell in
-          rows += 1
-          if Self.isRow(cell.record, of: name, values) { fitting += 1 }
-        }
-        return rows > 0 && fitting == rows && (rows == 1 || name == "Z_PRIMARYKEY")
-      }
+      let fitting = pages.filter { Self.isTable(name, below: $0, reader, values) }
       if fitting.count == 1 { addUnlisted(name, root: fitting[0]) }
+    }
+  }
+
+  /// Takes the root pages from control tables in whose place another page stands, as in a file that has lost a page in
+  /// its middle, and gives them the one that stands in the place of another of them. What has no shape of a control
+  /// table's rows says nothing of the store, and is left to the tables that it may be of.
+  mutating func leaveForeignPages(
+    in file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>
+  ) {
+    let reader = DamagedTreeReader(file, .table, tree: 0)
+    var (lost, foreign): ([String], [UInt32]) = ([], [])
+    for name in LayoutProblem.controlTables {
+      // In another order, what their rows look like is not known.
+      guard let entry = table(name), entry.root > 0,
+        storedColumns(of: name).map({ columns in
+          columns.map(\.name) == StoreSalvage.controlColumns(name).map(\.name)
+        }) ?? true
+      else { continue }
+      let ends = [false, true].map { atEnd in
+        var (rows, odd) = (0, 0)
+        reader.sample(below: entry.root, atEnd: atEnd) { cell in
+          rows += 1
+          if !Self.mayBeRow(cell.record, of: name) { odd += 1 }
+        }
+        return (rows: rows, odd: odd)
+      }
+      let isForeign = ends.allSatisfy { $0.odd * 2 > $0.rows }
+      if isForeign { foreign.append(entry.root) }
+      if isForeign || ends.allSatisfy({ $0.rows == 0 }) { lost.append(name) }
+    }
+    guard !foreign.isEmpty else { return }
+    let roots = lost.map { table($0)?.root ?? 0 }
+    for (name, root) in zip(lost, roots) {
+      let fitting = foreign.filter { Self.isTable(name, below: $0, reader, values) }
+      if fitting.count == 1 {
+        move(name, to: fitting[0])
+      } else if foreign.contains(root) {
+        move(name, to: nil)
+      }
+    }
+  }
+
+  /// Whether all rows of a leaf below a page are a control table's.
+  private static func isTable(
+    _ name: String, below page: UInt32, _ reader: DamagedTreeReader,
+    _ values: UnsafeMutablePointer<RawValue>
+  ) -> Bool {
+    var (rows, fitting) = (0, 0)
+    reader.sample(below: page) { cell in
+      rows += 1
+      if isRow(cell.record, of: name, values) { fitting += 1 }
+    }
+    return rows > 0 && fitting == rows && (rows == 1 || name == "Z_PRIMARYKEY")
+  }
+
+  /// False for a row that is none of a control table's, one value of which may be damaged.
+  private static func mayBeRow(_ record: DamagedRecord, of table: String) -> Bool {
+    // Where header and values do not add up, nothing tells.
+    guard let kinds = record.kinds else { return true }
+    switch table {
+    case "Z_METADATA":
+      return kinds.count == 3
+        && (kinds[2] == .blob || kinds[2] == .text || kinds[1] == .text && kinds[2] == .null)
+    case "Z_PRIMARYKEY":
+      return kinds.count == 4 && kinds[1] == .text && (kinds[2] == .integer || kinds[3] == .integer)
+    default: return kinds.count == 1
     }
   }
 

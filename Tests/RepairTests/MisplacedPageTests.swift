@@ -104,6 +104,45 @@ import Testing
     #expect(try patient.failures().isEmpty)
   }
 
+  /// As in a file that has lost a page in its middle, and a page or two at its end.
+  @Test func `keeps every object where the metadata stand in the place of the entities' numbers`()
+    throws
+  {
+    let patient = try Patient()
+    let (keys, uuid) = (
+      try patient.allKeys(), try patient.read("SELECT Z_UUID FROM Z_METADATA")
+    )
+    let (numbers, metadata, cache) = (
+      try patient.root(of: "Z_PRIMARYKEY"), try patient.root(of: "Z_METADATA"),
+      try patient.root(of: "Z_MODELCACHE")
+    )
+    patient.put(Patient.page(metadata, of: patient.bytes), at: numbers)
+    patient.zero(page: metadata)
+    patient.zero(page: cache)
+    let report = try patient.repair()
+    #expect(!report.lost.contains { $0.subject == .object }, "\(report.lost)")
+    for (table, keys) in keys {
+      #expect(try patient.keys(of: table, in: patient.output) == keys)
+    }
+    #expect(try patient.read("SELECT Z_UUID FROM Z_METADATA", of: patient.output) == uuid)
+    #expect(report.rebuilt.contains { $0.message.contains("Z_METADATA were found") })
+    #expect(try patient.failures().isEmpty)
+  }
+
+  @Test(arguments: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"])
+  func `keeps every object where a leaf and the page of a control table are exchanged`(
+    table: String
+  ) throws {
+    let patient = try Patient(rows: 300, seed: 5)
+    let keys = try patient.allKeys()
+    let leaf = try #require(try patient.leaves(of: "ZSTEP").dropFirst(2).first)
+    patient.exchange(try patient.root(of: table), leaf)
+    let report = try patient.repair()
+    #expect(!report.lost.contains { $0.subject == .object && $0.isCertain }, "\(report.lost)")
+    #expect(try patient.keys(of: "ZSTEP", in: patient.output) == keys["ZSTEP"])
+    #expect(try patient.failures().isEmpty)
+  }
+
   /// Entries of an index read as rows that do not add up, some of them with small keys.
   @Test func `keeps the values of sound rows where a root page is an index's`() throws {
     let patient = try Patient(rows: 300, seed: 5)
