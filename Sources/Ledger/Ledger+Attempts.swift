@@ -64,6 +64,30 @@ extension Ledger {
     ) { try body(Self.attempt($0), Int($0.int64(21))) }
   }
 
+  /// The last attempt of a run at a store that ended well, where a later start of the run found the store as that
+  /// had left it; nil elsewhere.
+  func lastWell(_ store: String, in run: LedgerRun) throws -> LedgerAttempt? {
+    guard has(.fleet) else { return nil }
+    var attempt: LedgerAttempt?
+    try forEach(
+      """
+      SELECT \(attemptColumns)
+      FROM (
+        SELECT max(attempts.id) AS id
+        FROM fleet
+        JOIN attempts ON attempts.run = fleet.run AND attempts.store = fleet.store
+        WHERE fleet.pipeline = ?1 AND fleet.run = (SELECT id FROM runs WHERE name = ?2)
+          AND fleet.store = (SELECT id FROM stores WHERE path = ?3)
+          AND fleet.verdict IN (\(Self.done)) AND attempts.verdict IN ('migrated', 'same-model')
+      ) AS last
+      JOIN attempts AS a ON a.id = last.id
+      JOIN stores ON stores.id = a.store
+      JOIN runs ON runs.id = a.run
+      """, [.text(fleetFile(run.file)), .text(run.name), .text(store)]
+    ) { attempt = Self.attempt($0) }
+    return attempt
+  }
+
   /// All attempts at a store, the oldest first.
   package func forEachAttempt(at store: String, _ body: (LedgerAttempt) throws -> Void) throws {
     guard let key = try knownKey(ofStore: store) else { return }

@@ -6,7 +6,7 @@ import GodwitSQLite
 // changes what is known of those, and of no other.
 extension Ledger {
   /// Verdicts of the table `fleet` of stores for which nothing has to be done, as far as is known.
-  private static let done = "'migrated', 'same-model', 'snapshot'"
+  static let done = "'migrated', 'same-model', 'snapshot'"
 
   /// A start of a run has found its stores. Of those that it takes up, what is known stays until it comes to
   /// them; those that are gone are forgotten, and those that are new are pending. What the run had tried of

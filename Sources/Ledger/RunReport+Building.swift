@@ -25,8 +25,11 @@ extension Ledger {
     try forEachNotMigrated(of: found.file, run: found.name) { standings[FilePath($0.store)] = $0 }
     try forEachStore(of: found.name, exceptGone: true) { attempt, tries in
       let place = FilePath(attempt.store)
-      var store = RunReport.Store(attempt, backup: backups[place], attempts: tries)
-      if let standing = standings.removeValue(forKey: place) { store.take(standing) }
+      let standing = standings.removeValue(forKey: place)
+      let isLeft = standing == nil && !RunReport.goodVerdicts.contains(attempt.verdict)
+      let well = isLeft ? try lastWell(attempt.store, in: found) : nil
+      var store = RunReport.Store(well ?? attempt, backup: backups[place], attempts: tries)
+      if let standing { store.take(standing) }
       stores.append(store)
       lanes.append(attempt.lane ?? 0)
     }

@@ -121,6 +121,15 @@ import Testing
     let report = try ledger.report(ofRun: "1")
     #expect(report.stores.map(\.verdict) == ["pending", "quarantined", "migrated"])
     #expect(report.stores.map(\.attempts) == [1, 1, 1])
+    // A further start has found the first one as it had been left, although one before was stopped in it.
+    try ledger.writing {
+      try ledger.add(attempt("1", "/r/a", "pending", at: 2))
+      try ledger.settle([.init(store: "/r/a", verdict: "migrated")], of: Self.file, run: "1")
+    }
+    #expect(
+      try ledger.report(ofRun: "1").stores.map(\.verdict) == [
+        "migrated", "quarantined", "migrated",
+      ])
     #expect(
       Set(report.failures.map { "\($0.verdict) \($0.count)" }) == ["pending 1", "quarantined 1"])
   }

@@ -111,7 +111,7 @@ import Testing
 
   @Test func `are set aside again beside an output whose store of rejects is gone`() throws {
     let folder = try folder("set-aside")
-    try folder.addToPipeline("commit: { beside: \"-2\" }")
+    try folder.addToPipeline("\ncommit: { beside: \"-2\" }")
     func rejects() -> [String] { folder.storeFiles().filter { $0.contains(".godwit-rejects-") } }
     func remove() throws {
       try FileManager.default.removeItem(atPath: folder.path("stores/" + #require(rejects().first)))
