@@ -21,7 +21,7 @@ struct ClusterFollowing {
   private var silence = SilenceNotes()
   private var lanes: [String: Int] = [:]
 
-  /// Half a second: results are taken over as they come, and nobody waits for it but the last bundle.
+  /// Half a second: results are taken over as they come, and nobody waits for it but the last of many bundles.
   let pause = Duration.milliseconds(500)
 
   /// The lane of a process on another machine.

@@ -165,6 +165,13 @@ extension ClusterWork {
   /// 2 s, and then it is time to look at results.
   private static let submitSeconds = 2.0
 
+  /// Whether there is something that may be submitted.
+  var canSubmit: Bool {
+    !questions.isSubmitting && (!waitingAgain.isEmpty || nextWaiting() != nil)
+  }
+  /// How many bundles are not finished.
+  var openCount: Int { arrays.reduce(0) { $0 + $1.progress.open.count } }
+
   private func nextWaiting() -> TaskSubmission? {
     guard let place = arrays.firstIndex(where: { $0.progress.waiting > 0 }) else { return nil }
     let array = arrays[place]

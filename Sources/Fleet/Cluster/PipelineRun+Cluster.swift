@@ -178,9 +178,24 @@ extension PipelineRun {
       look(&flow, setting, isFirst: false)
       tell(flow, follow.running, held: held, summary, setting, work.report)
       if options.isDetached, follow.uncut.isEmpty, !work.isEmpty, work.canBeLeft { break }
-      if isIdle { try? await Task.sleep(for: follow.pause) }
+      if isIdle { try await rest(&work, &flow, &follow, setting, &summary) }
       // What comes next changes what a successor may have in hand.
       if let loss = setting.loss { flow.look(at: 0, loss: loss) }
+    }
+  }
+
+  /// Until it is time to look at everything again. Where few bundles are at work, it is cheap to see sooner that one
+  /// has come to its end: what a large store needs next waits for that.
+  private func rest(
+    _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
+    _ setting: Setting, _ summary: inout PipelineSummary
+  ) async throws {
+    let looks = work.openCount <= 64 ? 5 : 1
+    for look in 1...looks where !Task.isCancelled {
+      try? await Task.sleep(for: follow.pause / looks)
+      guard look < looks else { return }
+      let isIdle = try await takeNews(&work, &flow, &follow, setting, &summary)
+      if !isIdle || work.canSubmit { return }
     }
   }
 
