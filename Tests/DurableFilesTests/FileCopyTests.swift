@@ -120,7 +120,8 @@ import Testing
       _ = consume lock
     }
     defer { child.terminate() }
-    _ = try FileLock(acquiring: folder.file("lock"))
+    // Far less than the child lives, and enough for one of another test's to come to its exec.
+    _ = try FileLock(acquiring: folder.file("lock"), patienceSeconds: 5)
   }
 
   @Test func `keeps another process out`() throws {
