@@ -30,6 +30,11 @@ extension CommitJournal {
     guard isReplacement == source.isSamePlace(as: destination) else {
       throw refusal("it is of a commit \(isReplacement ? "" : "not ")in place")
     }
+    // By them a commit tells which file has the store's name: one that takes the new file or the clone for the source
+    // would give the source its name back without its WAL.
+    guard (main != nil) == isReplacement, isOfCopy != true || kind == .restore,
+      !assembledMark.isSameFile(as: main), isOfCopy == true || clone?.isSameFile(as: main) != true
+    else { throw refusal("its marks are not those of a commit's files") }
     guard Self.isRunName(self.run) else { throw refusal("its run has an impossible name") }
     guard (added + removed).allSatisfy(ExternalDataFolder.isSound) else {
       throw refusal("it names external data outside of the store's folder")

@@ -69,7 +69,7 @@ extension CommitSteps {
   }
 
   /// Whether the clone's source is as it was read.
-  private func isSettledWhole(_ journal: CommitJournal) throws -> Bool {
+  func isSettledWhole(_ journal: CommitJournal) throws -> Bool {
     let path = FilePath(journal.settledSource ?? "")
     guard try FileMark(path) == journal.settledMark else { return false }
     return try journal.settledDigest == nil || FileDigest.text(of: path) == journal.settledDigest

@@ -105,6 +105,8 @@ extension CommitSteps {
         takeFailedBack(journal, error)
         throw error
       }
+    } else if mayHaveUnfinished {
+      try completeBackup(journal)
     }
     try finish(&journal)
   }
@@ -228,64 +230,6 @@ extension CommitSteps {
 
   /// Who has the lock for longer is stopped, and its work may be what this process has taken over.
   private static let patienceSeconds = 1.0
-
-  /// Copies of the source's own files: nothing that is written to those later is in the backup. It
-  /// counts only where it holds what they do. External data is never written again, and gets second
-  /// names.
-  func backUp(_ journal: CommitJournal) throws {
-    guard journal.isOfCopy != true else { return }
-    let files = journal.files
-    for (from, to) in journal.copies {
-      // Empty logs hold nothing.
-      guard let original = try FileMark(from), original.size > 0 || from == files.store else {
-        continue
-      }
-      // What a crash left of an earlier attempt is no better than a copy made now.
-      try DurableFile.removeIfPresent(to)
-      try DurableFile.copy(from, to: to)
-      guard try ExternalDataFolder.areEqual(from, to) else {
-        throw try isSourceUnchanged(journal)
-          ? CommitError.incompleteBackup(path: to) : .sourceChanged(store: files.store)
-      }
-    }
-    try linkExternalData(journal)
-  }
-
-  /// Makes a backup of an earlier process again where it does not hold what the source did: somebody may
-  /// have removed it, or a part of it, since.
-  func renewBackup(_ journal: CommitJournal) throws {
-    guard try journal.isOfCopy != true && isSourceUnchanged(journal) else { return }
-    if try FileMark(journal.storePath) != journal.main {
-      try renewBackupBesideClone(journal)
-    } else if try !holdsBackup(journal) {
-      return try backUp(journal)
-    }
-    // What is there already stays.
-    try linkExternalData(journal)
-  }
-
-  /// The same where the clone is the store.
-  private func renewBackupBesideClone(_ journal: CommitJournal) throws {
-    let backup = journal.backup
-    if try FileMark(backup.store) != nil, try isSound(backup) { return }
-    try DurableFile.removeIfPresent(backup.store)
-    // The source's own main file may be there still, and the backup has its logs.
-    if try FileMark(journal.clonePath) == journal.main {
-      try DurableFile.copy(journal.clonePath, to: backup.store)
-      if try isSound(backup) { return }
-      try DurableFile.removeIfPresent(backup.store)
-    }
-    // The clone holds all that the source and its WAL did.
-    for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
-    try DurableFile.copy(journal.storePath, to: backup.store)
-  }
-
-  /// What this commit added, before a crash, is no part of the source.
-  private func linkExternalData(_ journal: CommitJournal) throws {
-    try ExternalDataFolder.link(
-      from: journal.files.externalDataFolder, of: journal.files.store,
-      to: journal.backup.externalDataFolder, except: journal.added)
-  }
 
   func addExternalData(_ journal: CommitJournal) throws {
     guard !journal.added.isEmpty else { return }

@@ -111,9 +111,16 @@ extension MigrationResult {
     let path = journal.backup.store
     // What is seen of it takes the place of this.
     kept = KeptBackup(journal)
-    if try journal.isBackupThere() { return path.string }
+    guard try journal.isBackupThere() else {
+      notes.append(
+        "The backup \(path) was removed before the commit was finished: nothing is kept of what the store was."
+      )
+      return nil
+    }
+    guard try journal.isBackupWithoutLogs() else { return path.string }
     notes.append(
-      "The backup \(path) was removed before the commit was finished: nothing is kept of what the store was."
+      "The backup \(path) lost its -wal or -journal before the commit was finished, and may lack rows that were "
+        + "committed there: no rollback restores it. Get that file from another copy before you use it."
     )
     return nil
   }

@@ -83,7 +83,9 @@ public final class Connection {
     // Applications index and check their own tables by JSON functions, which 3.40 counts among those that an
     // untrusted schema must not call: such a schema cannot be read at all. Of what is built in, nothing
     // writes or leads out of the file; extensions are never loaded, and our own functions change nothing.
-    try execute("PRAGMA trusted_schema = ON; PRAGMA cell_size_check = ON")
+    // Nor may an application's foreign keys change or remove rows, where SQLite was built to enforce them.
+    try execute(
+      "PRAGMA trusted_schema = ON; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = OFF")
     if mode == .immutable { boundValues(byFile: path) }
   }
 

@@ -144,12 +144,14 @@ package final class StageStore: StageStoreAccess {
     try connection.execute("BEGIN IMMEDIATE")
     let outcome: Outcome
     do {
+      let triggers = try store.takeTriggers()
       try body(store)
       let notes = try store.save()
       outcome = Outcome(
         obsolete: try store.unreferencedFiles(), changed: try store.changedCount(),
         counts: try store.counts(), firstNewKeys: store.firstNewKeys, notes: notes)
       store.forgetStatements()
+      try store.putBack(triggers)
       try connection.execute("COMMIT")
     } catch {
       store.forgetStatements()

@@ -69,6 +69,51 @@ import Testing
     }
   }
 
+  /// What a journal says of the files that are told apart by their marks, once the clone is the store and the WAL gone.
+  enum Confusion: String, CaseIterable {
+    case noMain, mainOfClone, mainOfAssembled, copyOfNoBackup
+
+    func apply(_ journal: inout CommitJournal) {
+      switch self {
+      case .noMain: journal.main = nil
+      case .mainOfClone: journal.main = journal.clone
+      case .mainOfAssembled: journal.main = journal.assembledMark
+      case .copyOfNoBackup: journal.isOfCopy = true
+      }
+    }
+  }
+
+  @Test(arguments: Confusion.allCases)
+  func `that takes another file for the source is refused`(confusion: Confusion) throws {
+    let fixture = try SwapFixture(.walled)
+    let assembled = try fixture.assemble()
+    let wal = StoreFiles(fixture.source).wal
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, _ in
+        if step == .exchanged, try CommitJournal.read(in: fixture.run)?.clone != nil {
+          throw SimulatedCrash()
+        }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    try DurableFile.removeIfPresent(wal)
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    let before = files(below: fixture.scratch.path)
+    let error = #expect(throws: CommitError.self) {
+      try restart(fixture, journal) { confusion.apply(&$0) }
+    }
+    guard case .foreignJournal = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(files(below: fixture.scratch.path) == before)
+    #expect(try fixture.content(of: journal.backup.store) == .old)
+    // Publishing has no source.
+    let (beside, publishing) = try interrupted(.beside)
+    #expect(throws: CommitError.self) {
+      try restart(beside, publishing) { $0.main = $0.assembledMark }
+    }
+  }
+
   @Test(arguments: SwapFixture.Way.allCases)
   func `is followed under another spelling of the same paths`(way: SwapFixture.Way) throws {
     let (fixture, journal) = try interrupted(way)

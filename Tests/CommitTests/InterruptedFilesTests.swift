@@ -5,6 +5,7 @@ import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitSQLite
 import StoreFixtures
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -145,6 +146,41 @@ import Testing
     var found = [UInt8](repeating: 0, count: 16)
     let count = getxattr(fixture.source.string, "user.godwit", &found, found.count)
     #expect(Array(found.prefix(max(0, count))) == value)
+  }
+
+  /// - Parameter exchanges: 1 where the clone has the store's name, and the source's WAL is gone; 2 where the new store
+  ///   has it.
+  @Test(arguments: [1, 2], [false, true])
+  func `makes a backup whole that has lost its log, or says that it is not`(
+    exchanges: Int, isSettledThere: Bool
+  ) throws {
+    let fixture = try SwapFixture(.walled)
+    let assembled = try fixture.assemble()
+    let wal = StoreFiles(fixture.source).wal
+    let passed = Mutex(0)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, _ in
+        if step == .exchanged { passed.withLock { $0 += 1 } }
+        guard try passed.withLock({ $0 }) == exchanges && !DurableFile.exists(wal) else { return }
+        throw SimulatedCrash()
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    let backup = journal.backup
+    #expect(try !journal.isBackupWithoutLogs() && fixture.content(of: backup.store) == .old)
+    try DurableFile.remove(backup.wal)
+    #expect(try journal.isBackupWithoutLogs())
+    if !isSettledThere { try DurableFile.remove(FilePath(fixture.plan.readPath)) }
+    guard case .committed(let finished) = try fixture.recover() else {
+      Issue.record("not finished")
+      return
+    }
+    let isWhole = exchanges == 1 || isSettledThere
+    #expect(try fixture.content() == .new)
+    #expect(try finished.isBackupWithoutLogs() != isWhole)
+    #expect(try (fixture.content(of: backup.store) == .old) == isWhole)
+    let expected = fixture.expectedFiles.filter { !$0.hasSuffix("-wal") }
+    #expect(files(below: fixture.folder) == expected)
   }
 
   @Test func `uses no other clone of the source than the one that was read`() throws {

@@ -207,7 +207,7 @@ import Testing
   /// Where the commit is cut off, with the clone in the store's place or not, and what is removed or cut then.
   @Test(arguments: [
     (SwapFixture.Way.settled, DurableStep.renamed, ""), (.walled, .renamed, ""),
-    (.walled, .renamed, "-wal"), (.walled, .exchanged, ""),
+    (.walled, .renamed, "-wal"), (.walled, .exchanged, ""), (.walled, .exchanged, "-wal"),
   ])
   func `makes the backup again when somebody took it away`(
     way: SwapFixture.Way, moment: DurableStep, suffix: String

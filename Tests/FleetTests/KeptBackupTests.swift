@@ -102,6 +102,20 @@ import Testing
     #expect(backup.path == stores.journal.backup.store.string)
   }
 
+  @Test func `is not called whole where somebody removed its log`() throws {
+    let stores = try Stores()
+    var journal = stores.journal
+    (journal.wal, journal.settledSource) = (journal.main, "clone")
+    var result = stores.result()
+    try result.succeed(stores.request, journal)
+    #expect(result.backup == nil && result.notes.count == 1)
+    #expect(result.notes[0].contains("-wal"))
+    #expect(try stores.backup(result)?.state == .missing)
+    try DurableFile.write([1, 2, 3], to: journal.backup.wal)
+    try result.succeed(stores.request, journal)
+    #expect(result.backup == journal.backup.store.string && result.notes.count == 1)
+  }
+
   @Test func `is nobody's loss where its store is not there either`() throws {
     let stores = try Stores()
     for path in [stores.journal.backup.store, stores.found.path] {

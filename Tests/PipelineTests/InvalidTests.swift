@@ -109,6 +109,33 @@ import Testing
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }
 
+  /// One lets nobody remove an order, another writes down what becomes of one.
+  @Test(arguments: ["set-aside", "default"])
+  func `are changed and removed without a trigger of the application`(invalid: String) throws {
+    let folder = try folder(invalid)
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute(
+      """
+      UPDATE ZORDER SET ZNUMBER = 'B' WHERE Z_PK = 2;
+      CREATE TABLE log (what);
+      CREATE TRIGGER keep BEFORE DELETE ON ZORDER BEGIN SELECT RAISE(IGNORE); END;
+      CREATE TRIGGER note AFTER UPDATE ON ZORDER BEGIN
+        INSERT INTO log VALUES (NEW.Z_PK); UPDATE ZCUSTOMER SET ZNAME = 'Eve'; END
+      """)
+    try store.close()
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0, "\(run.messages)")
+    func table(_ sql: String) throws -> [String] { try folder.table("stores/a.sqlite", sql) }
+    let orders =
+      invalid == "default" ? ["A 5.0", "B 5.0", "C 1.5", "D 1.0"] : ["A 5.0", "B 5.0", "D 1.0"]
+    #expect(try table("SELECT ZNUMBER, ZAMOUNT FROM ZORDER ORDER BY 1") == orders)
+    #expect(try table("SELECT what FROM log").isEmpty)
+    #expect(try table("SELECT ZNAME FROM ZCUSTOMER") == ["Ada"])
+    #expect(
+      try table("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid")
+        == ["keep", "note"])
+  }
+
   @Test func `are set aside again beside an output whose store of rejects is gone`() throws {
     let folder = try folder("set-aside")
     try folder.addToPipeline("\ncommit: { beside: \"-2\" }")

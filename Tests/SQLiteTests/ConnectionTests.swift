@@ -84,6 +84,16 @@ import Testing
     #expect(try connection.rows("SELECT a FROM seen") == [[.integer(1)]])
   }
 
+  @Test func `changes no rows by a file's foreign keys`() throws {
+    let connection = try Connection(path: ":memory:", mode: .create)
+    try connection.execute(
+      """
+      CREATE TABLE t (a INTEGER PRIMARY KEY); CREATE TABLE u (b REFERENCES t ON DELETE CASCADE);
+      INSERT INTO t VALUES (1); INSERT INTO u VALUES (1); DELETE FROM t
+      """)
+    #expect(try connection.rows("SELECT b FROM u") == [[.integer(1)]])
+  }
+
   @Test func `refuses an empty path and one with a zero byte`() {
     #expect(throws: SQLiteError.self) { try Connection(path: "", mode: .create) }
     #expect(throws: SQLiteError.self) { try Connection(path: "/tmp/a\0b", mode: .create) }

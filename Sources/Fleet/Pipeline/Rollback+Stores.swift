@@ -78,7 +78,7 @@ extension Rollback {
     }
     return "The backup of \(backup.store) that run \(backup.run) made "
       + (backup.state == .missing
-        ? "was gone when it was looked for, and the ledger does not say who removed it."
+        ? "was gone, or lacked its log, when it was looked for, and the ledger does not say who removed it."
         : "was removed by `backups prune`, or by a run that keeps to `backups`.")
       + " Nothing was replaced. Take the store from another copy."
   }
