@@ -41,7 +41,7 @@ struct DifferenceRecord: Encodable {
   /// What only the rows of a store can tell: each as in Refusal.
   var conditions: [Refusal]
   var notes: [InferenceNote]
-  /// What a store with rows of every entity would lose.
+  /// What a store with rows of every entity would lose, and beside that a store of one configuration.
   var losses: [InferredLoss]
   /// Whether a condition allows no rows of an entity at all.
   private let needsEmptyStore: Bool
@@ -65,7 +65,7 @@ struct DifferenceRecord: Encodable {
     // Nothing is migrated: all that can be said is what will not be done.
     notes = pair.inference.notes.filter { !pair.isCompatible || $0.isRename }
     notes += isCompatible ? Self.misreadings(pair) : Self.unkeptConstraints(pair)
-    losses = isCompatible ? [] : pair.inference.losses
+    losses = (isCompatible ? [] : pair.inference.losses) + pair.inference.configurationLosses
     needsEmptyStore =
       !isCompatible
       && pair.inference.changedRowConditions.contains {
@@ -73,7 +73,7 @@ struct DifferenceRecord: Encodable {
       }
   }
 
-  /// Whether a store with rows of every entity would be refused, or would lose something.
+  /// Whether a store with rows of every entity would be refused, or would lose something, or one of a configuration.
   /// Likewise where its values would be read as those of other properties.
   var fails: Bool {
     !isLightweight || !losses.isEmpty || needsEmptyStore
@@ -87,8 +87,8 @@ struct DifferenceRecord: Encodable {
     ).storage.filter { !$0.isCarried }.map {
       InferenceNote(
         .readOtherwise, entity: $0.entity, property: $0.path,
-        message: "a store is not read as \(pair.source.name) wrote it: \($0). A hash modifier in "
-          + "\(pair.destination.name) has such values migrated")
+        message: "a store that \(pair.source.name) wrote is not as \(pair.destination.name) reads it: \($0). "
+          + "A hash modifier in \(pair.destination.name) has it migrated")
     }
   }
 
@@ -123,7 +123,10 @@ struct DifferenceRecord: Encodable {
     lines += configurations.map(\.line)
     lines += notes.map { "note: \($0.message)" }
     if isCompatible {
-      lines.append("\(destination) is compatible with \(source): nothing to migrate.")
+      lines.append(
+        "\(destination) is compatible with \(source): "
+          + (losses.isEmpty
+            ? "nothing to migrate." : "only stores of configurations that change are migrated."))
       if notes.contains(where: \.isRename) {
         lines.append(
           "Version hashes do not cover renaming identifiers, so that nothing is renamed. Give the "

@@ -118,9 +118,9 @@ extension ModelCommand {
       discussion: """
         With --check the exit code is 65 where a mapping model cannot be inferred, where any row of an \
         entity forbids the migration (it becomes abstract, or gets a required property without a \
-        default value), or where a store with rows of every entity would lose objects, values, \
-        references or the order of members, or would be read wrongly, since version hashes do not cover the \
-        change; else 0. Only the two models are judged: what depends on the \
+        default value), or where a store with rows of every entity, or of every one of a configuration, would \
+        lose objects, values, references or the order of members, or would be read wrongly, since version \
+        hashes do not cover the change; else 0. Only the two models are judged: what depends on the \
         rows' values, such as numbers in a narrower type, is only noted.
         """)
 

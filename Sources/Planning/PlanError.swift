@@ -22,6 +22,8 @@ package enum PlanError: Error, Sendable {
   case ambiguousConfiguration([String], version: String)
   /// The store has the entities of a configuration that the destination does not have.
   case missingConfiguration([String], version: String)
+  /// The configuration that the store would be of has no entities.
+  case emptyConfiguration(String, version: String)
   /// The configuration that the store would be of has sub-entities and not their superentities.
   case incompleteConfiguration(
     String, version: String, lacking: [(entity: EntityName, superentity: EntityName)])
@@ -42,7 +44,8 @@ extension PlanError {
     switch self {
     case .missingSourceModel: 134_130
     case .noDestination, .ambiguousDestination, .ambiguousModel, .ambiguousMapping,
-      .repeatedMapping, .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration:
+      .repeatedMapping, .ambiguousConfiguration, .missingConfiguration, .emptyConfiguration,
+      .incompleteConfiguration:
       nil
     case .damaged: 134_150
     case .unsupported: 134_110
@@ -55,8 +58,8 @@ extension PlanError {
     case .missingSourceModel, .noDestination, .ambiguousDestination, .ambiguousModel,
       .ambiguousMapping, .repeatedMapping:
       false
-    case .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration, .damaged,
-      .unsupported:
+    case .ambiguousConfiguration, .missingConfiguration, .emptyConfiguration,
+      .incompleteConfiguration, .damaged, .unsupported:
       true
     }
   }
@@ -65,7 +68,8 @@ extension PlanError {
     switch self {
     case .missingSourceModel(_, let differing): differing
     case .noDestination, .ambiguousDestination, .ambiguousModel, .ambiguousMapping,
-      .repeatedMapping, .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration:
+      .repeatedMapping, .ambiguousConfiguration, .missingConfiguration, .emptyConfiguration,
+      .incompleteConfiguration:
       []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
@@ -126,6 +130,10 @@ extension PlanError: CustomStringConvertible {
       "The store has the entities of the configuration \(names.joined(separator: " or ")), and no "
         + "configuration of \(version) has their successors and none of the others'. Give a configuration "
         + "of \(version) that name."
+    case .emptyConfiguration(let name, let version):
+      "The configuration \(name) of \(version), which the store would be of, has no entities: all objects would be "
+        + "dropped, and whether Core Data opens a store without entities for it is not known. Give the configuration "
+        + "the entities that the store is to keep, in the application's model, too."
     case .incompleteConfiguration(let name, let version, let lacking):
       "The configuration \(name) of \(version) has "
         + lacking.map { "\($0.entity) and not its superentity \($0.superentity)" }

@@ -128,9 +128,9 @@ package struct Planner: Sendable {
     if !misread.isEmpty {
       notes.append(
         "The store opens under the destination without a migration, since version hashes do not cover all, "
-          + "and is not read as the model cached in it wrote it: "
+          + "and is not as the destination reads it: "
           + "\(misread.map(\.description).joined(separator: "; ")). "
-          + "A hash modifier in the destination has such values migrated.")
+          + "A hash modifier in the destination has it migrated.")
     }
     guard !difference.identifiers.isEmpty else { return notes }
     let renames = InferredMapping(source: own, destination: destination).renames

@@ -9,8 +9,9 @@ extension SourceModelSearch.Found {
   /// - Throws: ``PlanError/ambiguousConfiguration(_:version:)`` where the store may be of another
   ///   configuration, which has other entities there: no store says of which one it is.
   ///   ``PlanError/missingConfiguration(_:version:)`` where the version has configurations, and not
-  ///   one that the store's has become. ``PlanError/incompleteConfiguration(_:version:lacking:)`` where
-  ///   the one that it has become has sub-entities without their superentities.
+  ///   one that the store's has become. ``PlanError/emptyConfiguration(_:version:)`` and
+  ///   ``PlanError/incompleteConfiguration(_:version:lacking:)`` where the one that it has become has no
+  ///   entities, or sub-entities without their superentities.
   func members(in version: ModelVersion) throws -> Members? {
     guard let configuration else { return nil }
     let names = [configuration] + alternatives
@@ -48,6 +49,9 @@ extension SourceModelSearch.Found {
   private static func requireWhole(
     _ entities: Set<EntityName>, _ configuration: String, _ version: ModelVersion
   ) throws -> Set<EntityName> {
+    guard !entities.isEmpty else {
+      throw PlanError.emptyConfiguration(configuration, version: version.name)
+    }
     let lacking = version.model.entities.filter { entities.contains($0.name) }.compactMap {
       entity in
       entity.superentity.flatMap {
@@ -206,7 +210,7 @@ struct SourceModelSearch {
       let difference = UnhashedDifference.between(given: found.hierarchy, own: own)
       found.notes.append(
         "\(found.versionName ?? "") has the store's version hashes, and other places or forms of "
-          + "values than the model cached in the store, which is used. By \(found.versionName ?? ""), "
+          + "values or other constraints than the model cached in the store, which is used. By \(found.versionName ?? ""), "
           + difference.storage.map(\.description).joined(separator: "; ") + ".")
       found.hierarchy = own
       if found.configuration == nil { found.whole = own }

@@ -137,4 +137,25 @@ import Testing
         "configuration Cloud: + Tag, - Note", "+ configuration New: Note", "- configuration Old",
       ])
   }
+
+  /// A store of the configuration goes on holding its entities, and has those of no other.
+  @Test(arguments: [
+    (["One": ["Note"], "Two": ["Tag"]], ["One": ["Tag"], "Two": ["Tag"]], ["Note"]),
+    (["One": ["Note"]], ["One": []], ["Note"]),
+    (["One": ["Note"]], ["One": ["Note", "Tag"]], []),
+    // Of the version without it nothing tells that its entities stay away.
+    (["One": ["Note"]], ["Two": ["Tag"]], []),
+    // Its stores are stores of all entities.
+    (["All": ["Note", "Tag"]], ["All": ["Tag"]], []),
+  ] as [([String: [EntityName]], [String: [EntityName]], [EntityName])])
+  func `say what leaves a configuration`(
+    before: [String: [EntityName]], after: [String: [EntityName]], lost: [EntityName]
+  ) throws {
+    let pair = try ModelPair(version("A", properties, before), version("B", properties, after))
+    let record = DifferenceRecord(pair)
+    #expect(record.isCompatible)
+    #expect(record.losses.map(\.entity) == lost)
+    #expect(record.fails == !lost.isEmpty)
+    #expect(record.lines.contains("B is compatible with A: nothing to migrate.") == lost.isEmpty)
+  }
 }

@@ -77,7 +77,7 @@ import Testing
     #expect(
       layout.notes == [
         "The uniqueness constraint Place (\(properties.joined(separator: ", "))) is not kept: not every "
-          + "property of it has a column of its own, or another constraint's index has its name, and how "
+          + "property of it has a column of its own, or another index has its name, and how "
           + "Core Data keeps such a one is not known."
       ])
     try layout.requireUsable()
@@ -94,5 +94,29 @@ import Testing
     let unique = layout.tables.flatMap(\.indexes).map(\.name).filter { $0.contains("UNIQUE") }
     #expect(unique == ["Z_Place_UNIQUE_n_m"])
     #expect(layout.problems == [.unknownConstraint(["n_m"], of: "Place")])
+  }
+
+  @Test func `keep a uniqueness constraint that is listed twice by one index`() throws {
+    let layout = StoreLayout(
+      try EntityHierarchy(
+        EntityDescription(
+          name: "Place", properties: [.attribute("n", .string)],
+          uniquenessConstraints: [["n"], ["n"]])))
+    #expect(layout.tables.flatMap(\.indexes).map(\.name) == ["Z_Place_UNIQUE_n"])
+    #expect(layout.problems.isEmpty)
+  }
+
+  @Test func `leave out a uniqueness constraint whose index has a fetch index's name, and say so`()
+    throws
+  {
+    let layout = StoreLayout(
+      try EntityHierarchy(
+        EntityDescription(
+          name: "Place", properties: [.attribute("n", .string)], uniquenessConstraints: [["n"]],
+          fetchIndexes: [
+            FetchIndexDescription(name: "UNIQUE_n", elements: [.init(propertyName: "n")])
+          ])))
+    #expect(layout.tables.flatMap(\.indexes).map(\.isUnique) == [false])
+    #expect(layout.problems == [.unknownConstraint(["n"], of: "Place")])
   }
 }

@@ -72,6 +72,35 @@ private func pair(_ name: String, _ elements: String...) -> PropertyDescription 
       UnhashedDifference.between(given: given, own: own).storage.map(\.description) == storage)
   }
 
+  @Test(arguments: [
+    (
+      [["ab"]], [["a"], ["b"]],
+      [
+        "P.ab is under a uniqueness constraint that the store's own model does not have",
+        "P.a is not under the uniqueness constraint that the store's own model has",
+        "P.b is not under the uniqueness constraint that the store's own model has",
+      ]
+    ),
+    ([["a"], ["b"]], [["b"], ["a"]], []),
+  ] as [([[String]], [[String]], [String])])
+  func `is told where other properties are under constraints`(
+    given: [[String]], own: [[String]], storage: [String]
+  ) throws {
+    func model(_ constraints: [[String]]) throws -> EntityHierarchy {
+      try EntityHierarchy(
+        ManagedObjectModel(entities: [
+          EntityDescription(
+            name: "P", properties: ["a", "ab", "b"].map { .attribute(attribute($0)) },
+            uniquenessConstraints: constraints)
+        ]))
+    }
+    let (given, own) = (try model(given), try model(own))
+    #expect(given.versionHashes == own.versionHashes)
+    let difference = UnhashedDifference.between(given: given, own: own)
+    #expect(difference.storage.map(\.description) == storage)
+    #expect(UnhashedDifference.closest(to: own, among: [given]) == (storage.isEmpty ? 0 : nil))
+  }
+
   /// Composites of one form: the first one by name has the first column.
   @Test(arguments: [
     ("zhome", [false, false, false]), ("heim", [true, true]),

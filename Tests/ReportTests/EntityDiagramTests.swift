@@ -67,6 +67,13 @@ private func hierarchy(_ entities: EntityDescription...) throws -> EntityHierarc
     let svg = try Graphviz.svg(of: diagram)
     #expect(svg.components(separatedBy: "<g id=\"node").count == 2)
   }
+
+  @Test(arguments: ["\\N", "C:\\Games\\New", "\\Qa.b\\E\\G", "a\\\\T", "\\"])
+  func `has the backslashes of a name`(name: String) throws {
+    let diagram = EntityDiagram(
+      try hierarchy(EntityDescription(name: "A", properties: [attribute(name)])))
+    #expect(try Graphviz.svg(of: diagram).contains(">\(name)</text>"))
+  }
 }
 
 @Suite struct `A diagram of a change` {

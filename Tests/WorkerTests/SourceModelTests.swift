@@ -106,7 +106,7 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     #expect(plan.tables == (try fixture.plan(outside, next).tables))
     #expect(
       plan.notes.contains(
-        "Kept has the store's version hashes, and other places or forms of values than the model "
+        "Kept has the store's version hashes, and other places or forms of values or other constraints than the model "
           + "cached in the store, which is used. By Kept, P.b is read as Binary in ZB and was "
           + "written as Binary with external storage in ZB."))
     #expect(try fixture.plan(outside, next).notes.allSatisfy { !$0.contains("hashes") })

@@ -11,8 +11,6 @@ struct IndexNaming {
   private(set) var problems: [LayoutProblem] = []
   /// Names of tables and indexes share one space, without regard to the case of ASCII letters.
   private var taken: Set<[UInt8]>
-  /// Names of the indexes of uniqueness constraints.
-  private var constraints: Set<[UInt8]> = []
 
   init(
     hierarchy: EntityHierarchy, columns: ColumnNames, keyColumns: [EntityName: [String]],
@@ -40,15 +38,20 @@ struct IndexNaming {
         index: "\(join.name)_\(join.secondColumn)_INDEX", on: join.name,
         [.init(name: join.secondColumn), .init(name: join.firstColumn)])
     }
-    let all =
+    let plain =
       frameworkVersion < 800
-      ? automatic + legacy(table) + ofJoins
-      : automatic + ofJoins + fetchIndexes(table) + uniqueIndexes(table)
-    return all.filter { index in
-      if taken.insert(LayoutProblem.folded(index.name)).inserted { return true }
+      ? automatic + legacy(table) + ofJoins : automatic + ofJoins + fetchIndexes(table)
+    let made = plain.filter { index in
+      if take(index.name) { return true }
       problems.append(.duplicateIndex(index.name))
       return false
     }
+    return made + uniqueIndexes(table)
+  }
+
+  /// False where something has the name.
+  private mutating func take(_ name: String) -> Bool {
+    taken.insert(LayoutProblem.folded(name)).inserted
   }
 
   /// The columns of these properties, or nil when one of them has none.
@@ -97,13 +100,15 @@ struct IndexNaming {
 
   private mutating func uniqueIndexes(_ table: EntityTable) -> [SchemaStatement] {
     guard frameworkVersion >= 860 else { return [] }
-    return table.entities.flatMap { name in
-      (hierarchy[name]?.uniquenessConstraints ?? []).compactMap { constraint in
-        // That of `n` and `m` has the name of that of `n_m`.
+    return table.entities.flatMap { name -> [SchemaStatement] in
+      let constraints = hierarchy[name]?.uniquenessConstraints ?? []
+      return constraints.indices.compactMap { place -> SchemaStatement? in
+        let constraint = constraints[place]
+        // One that is listed twice is kept by the one index.
+        if constraints[..<place].contains(constraint) { return nil }
+        // That of `n` and `m` has the name of that of `n_m`, and a fetch index may be called `UNIQUE_n`.
         let index = "Z_\(name)_UNIQUE_\(constraint.joined(separator: "_"))"
-        guard let columns = listed(constraint, name),
-          constraints.insert(LayoutProblem.folded(index)).inserted
-        else {
+        guard let columns = listed(constraint, name), take(index) else {
           problems.append(.unknownConstraint(constraint, of: name))
           return nil
         }

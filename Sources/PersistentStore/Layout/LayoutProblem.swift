@@ -12,7 +12,7 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   /// alone whose name a relationship of another entity of the table has. How Core Data writes those is not known.
   case unknownIndex(String, of: EntityName)
   /// The index of a uniqueness constraint is left out, and nothing keeps its rule: a property of it has no
-  /// column, or more than one, or another constraint's index has its name.
+  /// column, or more than one, or another index has its name.
   case unknownConstraint([String], of: EntityName)
   /// The table has more columns than SQLite makes.
   case tooManyColumns(table: String, count: Int)
@@ -67,7 +67,7 @@ extension LayoutProblem: CustomStringConvertible {
       "The index \(name) of \(entity) is not made: how Core Data writes one of its kind is not known."
     case .unknownConstraint(let properties, let entity):
       "The uniqueness constraint \(entity) (\(properties.joined(separator: ", "))) is not kept: not every "
-        + "property of it has a column of its own, or another constraint's index has its name, and how Core Data "
+        + "property of it has a column of its own, or another index has its name, and how Core Data "
         + "keeps such a one is not known."
     case .tooManyColumns(let table, let count):
       "The table \(table) needs \(count) columns, and SQLite makes \(Self.mostColumns) at most. Move attributes "

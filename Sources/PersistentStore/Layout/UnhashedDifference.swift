@@ -4,13 +4,15 @@ import GodwitObjectModel
 ///
 /// No hash has the declared order of a composite's elements, which names their columns; of external
 /// storage and of values that are kept on deletion it has one bit for both; of a derived attribute it has
-/// the expression alone, of a composite one its elements. A store that was written under one of two such models is read wrongly under the
+/// the expression alone, of a composite one its elements; uniqueness constraints are joined in it, so that those of `a`
+/// and `b` are that of `ab`. A store that was written under one of two such models is read wrongly under the
 /// other. Source: `core-data-models.md` §6.1 and §6.2, `core-data-sqlite-format.md` §4.5.
 package struct UnhashedDifference: Sendable, Equatable {
-  /// A value that one model looks for elsewhere, or in another form, than the other.
+  /// A value that one model looks for elsewhere, or in another form, than the other; or a uniqueness constraint that
+  /// one of the two does not have.
   package struct Place: Sendable, Equatable, CustomStringConvertible {
     package var entity: EntityName
-    /// The property, with the elements of a composite behind it.
+    /// The property, with the elements of a composite behind it; in parentheses several under one constraint.
     package var path: String
     /// Whether the value is read where it was written, by the name that its renaming identifier gives.
     package var isCarried: Bool
@@ -20,7 +22,7 @@ package struct UnhashedDifference: Sendable, Equatable {
     package var description: String { "\(entity).\(path) \(text)" }
   }
 
-  /// Where one model looks for values, or for their form, otherwise than the other.
+  /// Where one model looks for values, for their form, or for what keeps them unique, otherwise than the other.
   package private(set) var storage: [Place] = []
   /// Renaming identifiers.
   package private(set) var identifiers: [String] = []
@@ -82,6 +84,25 @@ package struct UnhashedDifference: Sendable, Equatable {
       storage += Self.differing(places.0, places.1).map { path, text, isCarried in
         Place(entity: name, path: path, isCarried: isCarried, text: text)
       }
+      storage += Self.constraints(of: a, notOf: b).map {
+        Place(
+          entity: name, path: $0, isCarried: false,
+          text: "is under a uniqueness constraint that the store's own model does not have")
+      }
+      storage += Self.constraints(of: b, notOf: a).map {
+        Place(
+          entity: name, path: $0, isCarried: false,
+          text: "is not under the uniqueness constraint that the store's own model has")
+      }
+    }
+  }
+
+  /// Constraints of one description, by what is under them.
+  private static func constraints(
+    of entity: EntityDescription, notOf other: EntityDescription
+  ) -> [String] {
+    entity.uniquenessConstraints.filter { !other.uniquenessConstraints.contains($0) }.map {
+      $0.count == 1 ? $0[0] : "(\($0.joined(separator: ", ")))"
     }
   }
 

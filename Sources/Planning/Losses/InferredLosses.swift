@@ -20,6 +20,27 @@ extension InferredMapping {
       (places[a.element.entity] ?? 0, a.offset) < (places[b.element.entity] ?? 0, b.offset)
     }.map(\.element)
   }
+
+  /// What stores of one configuration would lose beside that: objects of entities whose successors are not in the
+  /// destination's configuration of that name, which such a store goes on holding.
+  package var configurationLosses: [InferredLoss] {
+    source.model.configurations.sorted { $0.key.precedesInBytes($1.key) }.flatMap {
+      name, members -> [InferredLoss] in
+      // A store with the entities of one that lists all is a store of the whole model.
+      guard let kept = destination.model.entities(inConfiguration: name),
+        Set(members).count < source.order.count
+      else { return [] }
+      return source.order.filter { entity in
+        members.contains(entity) && source[entity]?.isAbstract == false
+          && successors[entity].map { !kept.contains($0) } ?? false
+      }.map { entity in
+        InferredLoss(
+          entity: entity, property: nil,
+          message: "entity \(entity) leaves the configuration \(name): its objects would be dropped from a "
+            + "store of that configuration")
+      }
+    }
+  }
 }
 
 extension LossQuestions {

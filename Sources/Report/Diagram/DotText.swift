@@ -102,8 +102,8 @@ extension EntityDiagram {
       case "<": "&lt;"
       case ">": "&gt;"
       case "\"": "&quot;"
-      // Graphviz puts names of its own for some letters behind it.
-      case "\\": "&#92;"
+      // Graphviz puts names of its own for some letters behind one, however it is written, and makes one of two.
+      case "\\": "&#92;&#92;"
       case _
       where scalar.value < 0x20 || scalar.value == 0x7F
         || scalar.value >= 0xFFFE && scalar.value <= 0xFFFF:
