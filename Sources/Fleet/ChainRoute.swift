@@ -104,20 +104,28 @@ extension ChainRoute {
 
   /// What later steps ask of rows that are there only once the steps before are done.
   ///
+  /// - Parameter losses: Under ``LossPolicy/allow`` references without room are dropped, and refuse nothing.
   /// - Throws: `ModelError`.
-  func laterConditions() throws -> [String] {
+  func laterConditions(_ losses: LossPolicy) throws -> [String] {
     try steps.indices.dropFirst().flatMap { place -> [String] in
       guard case .migration(let leg) = steps[place].work, leg.mappings.isEmpty else { return [] }
       let conditions = InferredMapping(
         source: try leg.source.hierarchy(), destination: try leg.destination.hierarchy()
       ).rowConditions
-      guard !conditions.isEmpty else { return [] }
-      let named = conditions.prefix(3).map(\.refusal.message).joined(separator: "; ")
-      let others = conditions.count > 3 ? "; or one of \(conditions.count - 3) more" : ""
-      return [
-        "Step \(place + 1), \(steps[place].line), is refused where this holds of the rows that it finds, "
-          + "which a plan cannot see: \(named)\(others)."
-      ]
+      func note(_ consequence: String, _ conditions: [RowCondition]) -> [String] {
+        guard !conditions.isEmpty else { return [] }
+        let named = conditions.prefix(3).map(\.refusal.message).joined(separator: "; ")
+        let others = conditions.count > 3 ? "; or one of \(conditions.count - 3) more" : ""
+        return [
+          "Step \(place + 1), \(steps[place].line), \(consequence) where this holds of the rows that it finds, "
+            + "which a plan cannot see: \(named)\(others)."
+        ]
+      }
+      func isDropped(_ condition: RowCondition) -> Bool {
+        if case .room = condition.question { losses == .allow } else { false }
+      }
+      return note("is refused", conditions.filter { !isDropped($0) })
+        + note("drops references", conditions.filter(isDropped))
     }
   }
 

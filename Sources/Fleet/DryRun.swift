@@ -70,7 +70,7 @@ package struct DryRun: Sendable {
       try StoreReplacement.check(by: request, uriTable: uriTable, in: directory)
       end = route
       result.path = route.lines
-      result.notes = try route.notes(for: request) + route.laterConditions()
+      result.notes = try route.notes(for: request) + route.laterConditions(request.losses)
       result.source = route.source
       result.destination = route.destination
       guard case .migration(let leg) = route.steps.first?.work else {

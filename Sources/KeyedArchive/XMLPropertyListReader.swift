@@ -34,9 +34,12 @@ enum XMLPropertyListReader {
       return .real(number)
     case "date": return .date(try date(trimmed(element.text)))
     case "data":
-      guard
-        let data = Data(base64Encoded: element.text, options: .ignoreUnknownCharacters)
-      else { throw odd(element) }
+      let text = trimmed(element.text)
+      // Foundation takes white space alone for no data.
+      if text.isEmpty { return .data([]) }
+      guard let data = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
+        throw odd(element)
+      }
       return .data([UInt8](data))
     case "array": return .array(try element.children.map(value))
     case "dict": return try dictionary(element)

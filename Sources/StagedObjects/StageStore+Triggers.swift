@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
 

@@ -71,6 +71,10 @@ private func holds(_ text: String) throws -> Bool {
         .decimal(DecimalNumber(text: "6.6633333333333333333333333333333333333") ?? .zero)
       ),
       ("$source.nick + 1", .null),  // nil propagates
+      ("max($source.nick)", .null), ("length($source.nick)", .null),
+      ("count($source.nick)", .integer(0)), ("sum($source.nick)", .integer(0)),  // but not here
+      ("mode($source.nick)", .array([])),
+      ("FUNCTION('a', 'hasPrefix:', $source.nick)", .boolean(false)),
       ("2 ** 10", .integer(1024)), ("$source.name.length * 0.2", .real(0.8)),
       ("$source.employer.title.uppercaseString", .string("ÉCLAIR")),
       ("$source.nobody.name", .null), ("$source.site.absoluteString.length", .integer(31)),

@@ -19,6 +19,7 @@ import Testing
     ("<integer>18446744073709551615</integer>", .wideInteger(Int128(UInt64.max))),
     ("<real>1.5e3</real>", .real(1_500)), ("<string>a &lt; b</string>", .string("a < b")),
     ("<string/>", .string("")), ("<data>\n AAEC\n </data>", .data([0, 1, 2])),
+    ("<data/>", .data([])), ("<data></data>", .data([])), ("<data>\n\t</data>", .data([])),
     ("<date>2001-01-01T00:00:00Z</date>", .date(0)),
     ("<date>2000-02-29T12:00:01Z</date>", .date(-26_481_599)),
     ("<date>1969-12-31T23:59:59Z</date>", .date(-978_307_201)),

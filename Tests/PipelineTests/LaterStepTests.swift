@@ -40,4 +40,42 @@ import Testing
     #expect(migration.status == (isRefused ? 65 : 0), "\(migration.messages)")
     #expect((migration.lines.last?["verdict"] as? String) == (isRefused ? "refused" : "migrated"))
   }
+
+  /// A to-one relationship without an inverse becomes to-many: each object of its entity may be in one only.
+  @Test(arguments: [("allow", "drops references"), ("warn", "is refused")])
+  func `says what becomes of references without room in a later step`(
+    losses: String, said: String
+  ) throws {
+    let folder = try PipelineFolder("total-cost")
+    let label = #"<attribute name="label" optional="YES" attributeType="String"/>"#
+    for (name, count, tag) in [
+      ("Tags", #"maxCount="1""#, ""), ("Tags 2", #"maxCount="1""#, label),
+      ("Tags 3", #"toMany="YES""#, label),
+    ] {
+      let path = folder.path("Tags.xcdatamodeld/\(name).xcdatamodel")
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try """
+      <model><entity name="Item">
+        <relationship name="tag" optional="YES" \(count) deletionRule="Nullify" destinationEntity="Tag"/>
+      </entity><entity name="Tag">\(tag)</entity></model>
+      """.write(toFile: path + "/contents", atomically: true, encoding: .utf8)
+    }
+    try folder.write(
+      "stores/a.sqlite", "Tags.xcdatamodeld/Tags",
+      """
+      INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1);
+      INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZTAG) VALUES (1, 1, 1, 1), (2, 1, 1, 1)
+      """)
+    func run(_ command: String) throws -> Godwit.Run {
+      try Godwit.run(
+        [command, folder.path("stores/a.sqlite"), "--models", folder.path("Tags.xcdatamodeld")]
+          + ["--to", "Tags 3", "--chain", "progressive", "--losses", losses, "--json"])
+    }
+    let notes = try run("plan").lines.last?["notes"] as? [String] ?? []
+    let later = notes.filter { $0.hasPrefix("Step 2, ") }
+    #expect(
+      later.count == 1 && later.first?.contains(": inferred, \(said) where") == true, "\(notes)")
+    let migration = try run("migrate")
+    #expect(migration.status == (losses == "allow" ? 0 : 65), "\(migration.messages)")
+  }
 }
