@@ -18,7 +18,7 @@ extension MappingModel {
       source: source)
     return MappingModel(
       entityMappings: held.map { mapping in
-        mapping.replacingParts { part, _ in nothing.replacement(of: part, in: mapping) }
+        mapping.replacingParts { part, _ in nothing.replacement(of: part) }
       })
   }
 }
@@ -35,19 +35,14 @@ private struct Absence {
   }
 
   /// What comes in the place of an expression; nil for what stays.
-  func replacement(of expression: ValueExpression, in mapping: EntityMapping) -> ValueExpression? {
+  func replacement(of expression: ValueExpression) -> ValueExpression? {
     switch expression {
     case .function(.variable("manager"), let selector, let arguments):
       guard case .constant(.string(let name))? = arguments.first else { return nil }
-      switch selector {
-      case ManagerSelector.instancesForMapping, ManagerSelector.sourceInstancesForMapping:
-        return mappings.contains(name) ? .aggregate([]) : nil
-      case ManagerSelector.instancesForRelationship:
-        let followed = mapping.sourceEntity.flatMap { whole.property(name, of: $0) }?.property
-        return followed?.relationship.map { isAbsent($0.destinationEntity) } ?? false
-          ? .aggregate([]) : nil
-      default: return nil
-      }
+      let isOfMapping =
+        selector == ManagerSelector.instancesForMapping
+        || selector == ManagerSelector.sourceInstancesForMapping
+      return isOfMapping && mappings.contains(name) ? .aggregate([]) : nil
     case .fetch(
       .function(.variable("manager"), ManagerSelector.fetchRequest, let arguments), _,
       let countOnly):

@@ -20,17 +20,17 @@ import Testing
   }
 
   private static func asks(_ selector: String, _ name: String) -> String {
-    "FUNCTION($manager, \"\(selector):sourceInstances:\", \"\(name)\", $source.tag)"
+    "FUNCTION($manager, \"\(selector):\", \"\(name)\", $source.tag)"
   }
 
   @Test(arguments: [
     (Self.tags(countOnly: "NO"), "{}"), (Self.tags(countOnly: "YES"), "0"),
     ("1 + " + Self.tags(countOnly: "YES"), "1 + 0"),
-    (Self.asks("destinationInstancesForEntityMappingNamed", "TagToTag"), "{}"),
-    (Self.asks("destinationInstancesForSourceRelationshipNamed", "tag"), "{}"),
+    (Self.asks("destinationInstancesForEntityMappingNamed:sourceInstances", "TagToTag"), "{}"),
+    (Self.asks("sourceInstancesForEntityMappingNamed:destinationInstances", "TagToTag"), "{}"),
     (
-      Self.asks("destinationInstancesForEntityMappingNamed", "NoteToNote"),
-      Self.asks("destinationInstancesForEntityMappingNamed", "NoteToNote")
+      Self.asks("destinationInstancesForEntityMappingNamed:sourceInstances", "NoteToNote"),
+      Self.asks("destinationInstancesForEntityMappingNamed:sourceInstances", "NoteToNote")
     ),
     ("$source.count", "$source.count"),
   ])
