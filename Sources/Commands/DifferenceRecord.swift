@@ -87,7 +87,8 @@ struct DifferenceRecord: Encodable {
     ).storage.filter { !$0.isCarried }.map {
       InferenceNote(
         .readOtherwise, entity: $0.entity, property: $0.path,
-        message: "a store that \(pair.source.name) wrote is not as \(pair.destination.name) reads it: \($0). "
+        message:
+          "a store that \(pair.source.name) wrote is not as \(pair.destination.name) reads it: \($0). "
           + "A hash modifier in \(pair.destination.name) has it migrated")
     }
   }

@@ -6,18 +6,29 @@ extension EntityMapping {
   /// for by key: the entities' names and the user info of a row are known before a row is read, and
   /// need not reach those who evaluate.
   package var withHelperConstants: EntityMapping {
+    replacingParts { HelperConstants(self, rowInfo: $1).replacement(of: $0) }
+  }
+
+  /// The same with other expressions in the place of parts of its own.
+  ///
+  /// - Parameter other: What comes in the place of a part, by the user info of the row that it is in; nil where
+  ///   it stays.
+  func replacingParts(
+    by other: (ValueExpression, [String: String]) -> ValueExpression?
+  ) -> EntityMapping {
     var result = self
-    let own = HelperConstants(self, rowInfo: [:])
     switch sourceSelection {
     case .all: break
-    case .filter(let predicate): result.sourceSelection = .filter(own.replaced(in: predicate))
-    case .expression(let value): result.sourceSelection = .expression(own.replaced(in: value))
+    case .filter(let predicate):
+      result.sourceSelection = .filter(predicate.replacingParts { other($0, [:]) })
+    case .expression(let value):
+      result.sourceSelection = .expression(value.replacingParts { other($0, [:]) })
     }
     func replaced(_ rows: [PropertyMapping]) -> [PropertyMapping] {
       rows.map { row in
-        let own = HelperConstants(self, rowInfo: row.userInfo)
-        return PropertyMapping(
-          name: row.name, expression: row.expression.map { own.replaced(in: $0) },
+        PropertyMapping(
+          name: row.name,
+          expression: row.expression?.replacingParts { other($0, row.userInfo) },
           userInfo: row.userInfo)
       }
     }
@@ -40,8 +51,6 @@ extension EntityMapping {
 }
 
 /// Puts constants in the place of keys of `$entityMapping` and `$propertyMapping`.
-///
-/// Recursion is bounded: no tree is deeper than ``ExpressionLimits/depth``.
 private struct HelperConstants {
   private let source: EntityName?
   private let destination: EntityName?
@@ -79,44 +88,19 @@ private struct HelperConstants {
     }
   }
 
-  func replaced(in expression: ValueExpression) -> ValueExpression {
+  /// What comes in the place of an expression; nil for what stays.
+  func replacement(of expression: ValueExpression) -> ValueExpression? {
     switch expression {
-    case .constant, .variable, .evaluatedObject: return expression
-    case .keyPath(.variable(let helper), let keys): return value(helper, keys) ?? expression
-    case .keyPath(let base, let keys): return .keyPath(base: replaced(in: base), keys: keys)
+    case .keyPath(.variable(let helper), let keys): return value(helper, keys)
     case .function(let receiver, let selector, let arguments):
-      if let asked = keys(selector, arguments),
-        let (helper, first) = self.path(receiver), let found = value(helper, first + asked)
-      {
-        return found
+      guard let asked = keys(selector, arguments), let (helper, first) = path(receiver) else {
+        return nil
       }
-      return .function(
-        receiver: replaced(in: receiver), selector: selector,
-        arguments: arguments.map { replaced(in: $0) })
-    case .call(let name, let arguments): return .call(name, arguments.map { replaced(in: $0) })
-    case .aggregate(let members): return .aggregate(members.map { replaced(in: $0) })
-    case .cast(let operand, let type): return .cast(replaced(in: operand), type: type)
-    case .ternary(let test, let then, let otherwise):
-      return .ternary(
-        replaced(in: test), then: replaced(in: then), otherwise: replaced(in: otherwise))
-    case .subquery(let collection, let variable, let predicate):
-      return .subquery(
-        collection: replaced(in: collection), variable: variable, predicate: replaced(in: predicate)
-      )
-    case .fetch(let request, let context, let countOnly):
-      return .fetch(
-        request: replaced(in: request), context: replaced(in: context), countOnly: countOnly)
-    case .element(let collection, .index(let index)):
-      if case .constant(.string(let key)) = index, let (helper, first) = self.path(collection),
-        let found = value(helper, first + [.key(key)])
-      {
-        return found
-      }
-      return .element(of: replaced(in: collection), at: .index(replaced(in: index)))
-    case .element(let collection, let place):
-      return .element(of: replaced(in: collection), at: place)
-    case .assignment(let variable, let value):
-      return .assignment(variable: variable, value: replaced(in: value))
+      return value(helper, first + asked)
+    case .element(let collection, .index(.constant(.string(let key)))):
+      guard let (helper, first) = path(collection) else { return nil }
+      return value(helper, first + [.key(key)])
+    default: return nil
     }
   }
 
@@ -137,19 +121,6 @@ private struct HelperConstants {
     case ManagerSelector.valueForKey, "objectForKey:": return [.key(text)]
     case "valueForKeyPath:": return text.keyPathElements
     default: return nil
-    }
-  }
-
-  func replaced(in predicate: PredicateExpression) -> PredicateExpression {
-    switch predicate {
-    case .constant: return predicate
-    case .comparison(var comparison):
-      comparison.left = replaced(in: comparison.left)
-      comparison.right = replaced(in: comparison.right)
-      return .comparison(comparison)
-    case .and(let parts): return .and(parts.map { replaced(in: $0) })
-    case .or(let parts): return .or(parts.map { replaced(in: $0) })
-    case .not(let inner): return .not(replaced(in: inner))
     }
   }
 }

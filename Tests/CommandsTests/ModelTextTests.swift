@@ -139,15 +139,16 @@ import Testing
   }
 
   /// A store of the configuration goes on holding its entities, and has those of no other.
-  @Test(arguments: [
-    (["One": ["Note"], "Two": ["Tag"]], ["One": ["Tag"], "Two": ["Tag"]], ["Note"]),
-    (["One": ["Note"]], ["One": []], ["Note"]),
-    (["One": ["Note"]], ["One": ["Note", "Tag"]], []),
-    // Of the version without it nothing tells that its entities stay away.
-    (["One": ["Note"]], ["Two": ["Tag"]], []),
-    // Its stores are stores of all entities.
-    (["All": ["Note", "Tag"]], ["All": ["Tag"]], []),
-  ] as [([String: [EntityName]], [String: [EntityName]], [EntityName])])
+  @Test(
+    arguments: [
+      (["One": ["Note"], "Two": ["Tag"]], ["One": ["Tag"], "Two": ["Tag"]], ["Note"]),
+      (["One": ["Note"]], ["One": []], ["Note"]),
+      (["One": ["Note"]], ["One": ["Note", "Tag"]], []),
+      // Of the version without it nothing tells that its entities stay away.
+      (["One": ["Note"]], ["Two": ["Tag"]], []),
+      // Its stores are stores of all entities.
+      (["All": ["Note", "Tag"]], ["All": ["Tag"]], []),
+    ] as [([String: [EntityName]], [String: [EntityName]], [EntityName])])
   func `say what leaves a configuration`(
     before: [String: [EntityName]], after: [String: [EntityName]], lost: [EntityName]
   ) throws {

@@ -175,6 +175,7 @@ import Testing
       (StoreError.journal("/a", reason: "it has no header"), .refused, 134_150),
       (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
       (PlanError.missingConfiguration(["A"], version: "2"), .refused, nil),
+      (PlanError.emptyConfiguration("A", version: "2"), .refused, nil),
       (
         PlanError.incompleteConfiguration(
           "A", version: "2", lacking: [(entity: "B", superentity: "C")]), .refused, nil

@@ -72,17 +72,18 @@ private func pair(_ name: String, _ elements: String...) -> PropertyDescription 
       UnhashedDifference.between(given: given, own: own).storage.map(\.description) == storage)
   }
 
-  @Test(arguments: [
-    (
-      [["ab"]], [["a"], ["b"]],
-      [
-        "P.ab is under a uniqueness constraint that the store's own model does not have",
-        "P.a is not under the uniqueness constraint that the store's own model has",
-        "P.b is not under the uniqueness constraint that the store's own model has",
-      ]
-    ),
-    ([["a"], ["b"]], [["b"], ["a"]], []),
-  ] as [([[String]], [[String]], [String])])
+  @Test(
+    arguments: [
+      (
+        [["ab"]], [["a"], ["b"]],
+        [
+          "P.ab is under a uniqueness constraint that the store's own model does not have",
+          "P.a is not under the uniqueness constraint that the store's own model has",
+          "P.b is not under the uniqueness constraint that the store's own model has",
+        ]
+      ),
+      ([["a"], ["b"]], [["b"], ["a"]], []),
+    ] as [([[String]], [[String]], [String])])
   func `is told where other properties are under constraints`(
     given: [[String]], own: [[String]], storage: [String]
   ) throws {

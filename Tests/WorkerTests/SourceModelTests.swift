@@ -112,6 +112,25 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     #expect(try fixture.plan(outside, next).notes.allSatisfy { !$0.contains("hashes") })
   }
 
+  @Test func `is read by its own model where no version has its uniqueness constraints`() throws {
+    func unique(_ name: String, _ constraints: [[String]], _ more: PropertyDescription...)
+      -> ModelVersion
+    {
+      let properties = [text("a"), text("ab"), text("b")] + more
+      let entity = EntityDescription(
+        name: "P", properties: properties, uniquenessConstraints: constraints)
+      return ModelVersion(
+        name: name, model: ManagedObjectModel(entities: [entity]), isCurrent: false, path: name)
+    }
+    let (own, given) = (unique("Own", [["a"], ["b"]]), unique("Given", [["ab"]]))
+    let next = unique("Next", [["a"], ["b"]], text("n"))
+    let fixture = try GivenVersions(storeOf: own)
+    let plan = try fixture.plan(given, next)
+    #expect(plan.source.versionName == "Given")
+    #expect(plan.notes.contains { $0.contains("P.ab is under a uniqueness constraint that") })
+    #expect(try fixture.plan(given, own, next).source.versionName == "Own")
+  }
+
   @Test func `is of the first version where nothing tells, which is said`() throws {
     let fixture = try GivenVersions(storeOf: outside, isCached: false)
     let plan = try fixture.plan(kept, outside, next)

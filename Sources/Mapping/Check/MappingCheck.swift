@@ -26,10 +26,13 @@ package struct MappingCheck: Sendable {
   ///     them.
   ///   - earlierModels: Mapping models that are run before into the same destination: expressions
   ///     may name their entity mappings where the model has none of the name.
+  ///   - held: What a store of one configuration holds of the two models: of no other entity is it said that
+  ///     no entity mapping takes or makes its objects. Nil for all.
   package init(
     _ model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
     registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = [],
-    earlierModels: [MappingModel] = []
+    earlierModels: [MappingModel] = [],
+    held: (source: EntityHierarchy, destination: EntityHierarchy)? = nil
   ) {
     self.model = model
     self.source = source
@@ -42,7 +45,7 @@ package struct MappingCheck: Sendable {
     if model.entityMappings.allSatisfy({ $0.type == .undefined }) { add(.nothingMapped) }
     checkHashes()
     for mapping in model.entityMappings { check(mapping) }
-    checkCoverage()
+    checkCoverage(held?.source ?? source, held?.destination ?? destination)
   }
 
   /// True when nothing stands against running it.
@@ -96,7 +99,7 @@ extension MappingCheck {
 
   /// Unmapped source entities lose their objects, unmapped destination entities start empty: both
   /// are legal, and how a mapping model comes to fit a pair of models that it was not made for.
-  private mutating func checkCoverage() {
+  private mutating func checkCoverage(_ source: EntityHierarchy, _ destination: EntityHierarchy) {
     let taken = Set(model.entityMappings.compactMap(\.sourceEntity))
     let made = Set(model.entityMappings.compactMap(\.destinationEntity))
     for name in destination.order where destination[name]?.isAbstract == false {

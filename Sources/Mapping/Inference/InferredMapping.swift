@@ -277,7 +277,9 @@ extension InferredMapping {
   private mutating func judge(
     _ new: RelationshipDescription, from old: RelationshipDescription, of name: EntityName
   ) {
-    if entityPairs[new.destinationEntity] != old.destinationEntity {
+    if entityPairs[new.destinationEntity] != old.destinationEntity,
+      !leadsOut(from: old.destinationEntity, to: new.destinationEntity)
+    {
       // The same name under two identifiers: Apple says nothing about it.
       let sameName =
         new.destinationEntity == old.destinationEntity
@@ -297,6 +299,13 @@ extension InferredMapping {
             + "write a mapping model.",
           certainty: sameName ? .unspecified : .documented))
     }
+  }
+
+  /// Whether the destination of a relationship lies in another configuration than the store is of, before or
+  /// after, and the store has nothing else for it: then there is no object that is exchanged for another.
+  private func leadsOut(from old: EntityName, to new: EntityName) -> Bool {
+    (!source.contains(old) || !destination.contains(new)) && successors[old] == nil
+      && entityPairs[new] == nil
   }
 
   /// One root entity is one table: rows of two tables cannot come together in one.

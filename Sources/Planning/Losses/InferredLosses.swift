@@ -36,7 +36,8 @@ extension InferredMapping {
       }.map { entity in
         InferredLoss(
           entity: entity, property: nil,
-          message: "entity \(entity) leaves the configuration \(name): its objects would be dropped from a "
+          message:
+            "entity \(entity) leaves the configuration \(name): its objects would be dropped from a "
             + "store of that configuration")
       }
     }

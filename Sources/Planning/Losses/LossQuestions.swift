@@ -35,7 +35,8 @@ extension LossQuestions {
   func values(of entity: EntityName) -> [ValueDoubt] {
     source.properties(of: entity).flatMap { declared -> [ValueDoubt] in
       guard declared.property.isStored, let attribute = declared.property.attribute else {
-        return []
+        return declared.property.relationship.flatMap { leadingOut($0, of: entity) }.map { [$0] }
+          ?? []
       }
       let paths = successors.paths(of: attribute.name, in: entity)
         .map { $0.compactMap(\.attribute) }
@@ -43,6 +44,22 @@ extension LossQuestions {
         doubt(about: value, of: attribute, in: entity, paths)
       }
     }
+  }
+
+  /// References to objects of another configuration than the store is of. Core Data makes none.
+  private func leadingOut(
+    _ relationship: RelationshipDescription, of entity: EntityName
+  ) -> ValueDoubt? {
+    guard !relationship.isToMany, !source.contains(relationship.destinationEntity),
+      let column = layout.column(of: relationship.name, in: entity)
+    else { return nil }
+    return ValueDoubt(
+      column: column, property: relationship.name, question: .value(of: [column]),
+      kind: .reference,
+      counted: {
+        "leads out of the configuration that the store is of: "
+          + "\(Loss.number($0, "reference")) \($0 == 1 ? "is" : "are") dropped"
+      })
   }
 
   /// What becomes of a value on one way.

@@ -14,6 +14,8 @@ struct MappedPlanner {
   let mismatches: [MappingMismatch]
   let source: EntityHierarchy
   let destination: EntityHierarchy
+  /// The models that the two are of.
+  private let whole: (source: EntityHierarchy, destination: EntityHierarchy)
   /// Places of files with nothing but entity mappings of what the store does not hold.
   private let foreign: Set<Int>
   /// The policies that the mapping models name and the executable has.
@@ -21,7 +23,7 @@ struct MappedPlanner {
 
   /// - Parameter whole: The models that source and destination are of: more than these for a store of
   ///   one configuration. Files are made for them. What a file says of entities that such a store does
-  ///   not hold, before or after, has no objects, and is left out.
+  ///   not hold, before or after, has no objects, and is left out: see ``MappingModel/part(_:of:in:)``.
   /// - Throws: `MappingError.noneMatches` for a file that is not for this pair of models, unless
   ///   it names others and may be for another store, step or pair.
   init(
@@ -39,25 +41,33 @@ struct MappedPlanner {
       request.sharesMappings || request.mappings.count > 1 || request.chain != .direct
     let wrong = choice.mismatches.filter { !(isShared && $0.namesOtherModels) }
     guard wrong.isEmpty else { throw MappingError.noneMatches(wrong) }
-    let used: [MappingFile] = choice.matching.map { place in
+    let used = choice.matching.map { place in
       var file = request.mappings[place]
-      file.document.entityMappings.removeAll { entry in
-        if let entity = entry.source, source[entity] == nil { return true }
-        guard let entity = entry.destination, destination[entity] == nil else { return false }
-        return entry.source == nil || whole.destination[entity] != nil
+      let entries = file.document.entityMappings
+      let isHeld = entries.map { entry in
+        if let entity = entry.source, source[entity] == nil { return false }
+        guard let entity = entry.destination, destination[entity] == nil else { return true }
+        return entry.source != nil && whole.destination[entity] == nil
       }
-      return file
+      // What is automatic is what it comes to between the two models.
+      let model = MappingModel(
+        file.document, source: whole.source, destination: whole.destination
+      ).part(isHeld, of: whole.source, in: source)
+      file.document.entityMappings = zip(entries, isHeld).filter { $0.1 }.map { $0.0 }
+      return (file: file, model: model)
     }
-    files = used
+    let files = used.map(\.file)
+    models = used.map(\.model)
+    self.files = files
     foreign = Set(
-      used.indices.filter { place in
-        used[place].document.entityMappings.isEmpty
+      files.indices.filter { place in
+        files[place].document.entityMappings.isEmpty
           && !request.mappings[choice.matching[place]].document.entityMappings.isEmpty
       })
-    models = used.map { MappingModel($0.document, source: source, destination: destination) }
     mismatches = choice.mismatches
     self.source = source
     self.destination = destination
+    self.whole = whole
     policies = request.policies.known(
       among: models.flatMap { $0.entityMappings.compactMap(\.policy) })
   }
@@ -73,8 +83,9 @@ struct MappedPlanner {
   private func checks() -> [MappingCheck] {
     models.indices.map { pass in
       MappingCheck(
-        models[pass], source: source, destination: destination, registeredPolicies: policies,
-        earlierModels: Array(models[..<pass]))
+        models[pass], source: whole.source, destination: whole.destination,
+        registeredPolicies: policies, earlierModels: Array(models[..<pass]),
+        held: (source, destination))
     }
   }
 

@@ -40,6 +40,14 @@ struct SourceAccessPlanner {
   private func relationship(
     _ relationship: RelationshipDescription, declaredBy entity: EntityName
   ) -> SourceRelationship? {
+    guard context.source.hierarchy.contains(relationship.destinationEntity) else {
+      // Out of the configuration that the store is of: there is nothing that it could lead to.
+      return SourceRelationship(
+        name: relationship.name, isToMany: relationship.isToMany,
+        isOrdered: relationship.isToMany && relationship.isOrdered,
+        rows: "FROM (SELECT NULL AS Z_PK, NULL AS Z_ENT) AS y WHERE ?1 <> ?1", keyColumn: nil,
+        destinationEntities: [])
+    }
     guard let storage = context.storage(of: relationship, declaredBy: entity) else { return nil }
     let target = "y.Z_PK"
     var order = [target]
