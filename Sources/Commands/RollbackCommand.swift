@@ -18,7 +18,7 @@ struct RollbackCommand: AsyncParsableCommand {
 
       The next `run` migrates the stores again, unless the pipeline says otherwise.
 
-      Exits with 0, or with 3 where a store was refused.
+      Exits with 0, with 3 where a store was refused, or with 75 where it was stopped before the last store.
       """)
 
   @OptionGroup var arguments: PipelineArguments
@@ -72,16 +72,20 @@ struct RollbackCommand: AsyncParsableCommand {
     _ = consume lock
     if arguments.json {
       Output.result(json: summary)
-    } else if !quiet || summary.refused > 0 {
+    } else if !quiet || summary.refused > 0 || summary.pending != nil {
       Output.result(line(summary))
     }
+    if summary.pending != nil { throw ExitStatus.resumable.exit }
     if summary.refused > 0 { throw ExitStatus.someFailed.exit }
   }
 
   private var report: @Sendable (Rollback.Item) -> Void {
     let (asJSON, isQuiet, isDry) = (arguments.json, quiet, dryRun)
     return { item in
-      for reason in item.reasons { Output.say("\(item.store): \(reason.message)") }
+      // Those that it was stopped before may be many; the last line counts them.
+      if item.verdict != .pending {
+        for reason in item.reasons { Output.say("\(item.store): \(reason.message)") }
+      }
       if asJSON { return Output.result(json: item) }
       switch item.verdict {
       case .restored:
@@ -89,6 +93,7 @@ struct RollbackCommand: AsyncParsableCommand {
         Output.result("\(item.store): \(isDry ? "would be restored" : "restored")")
         if let kept = item.kept { Output.result("  what it was is kept as \(kept)") }
       case .refused: Output.result("\(item.store): refused")
+      case .pending: break
       }
     }
   }
@@ -99,8 +104,11 @@ struct RollbackCommand: AsyncParsableCommand {
         ?? "Nothing to roll back: the ledger knows of no such store that a run replaced."
     }
     let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
-    return "\(summary.run.map { "run \($0): " } ?? "")\(stores): "
-      + "\(grouped(Int64(summary.restored))) \(dryRun ? "would be restored" : "restored")"
-      + (summary.refused > 0 ? ", \(grouped(Int64(summary.refused))) refused" : "")
+    var line = summary.run.map { "run \($0): " } ?? ""
+    line += "\(stores): \(grouped(Int64(summary.restored))) "
+    line += dryRun ? "would be restored" : "restored"
+    if summary.refused > 0 { line += ", \(grouped(Int64(summary.refused))) refused" }
+    if let pending = summary.pending { line += ", \(grouped(Int64(pending))) pending" }
+    return line
   }
 }

@@ -2,7 +2,7 @@ import GodwitSQLite
 
 // What became of stores.
 extension Ledger {
-  private var attemptColumns: String {
+  var attemptColumns: String {
     """
     runs.name, stores.path, a.started, a.ended, a.verdict, a.source_bytes, a.code, a.reasons,
     a.losses, a.stages, a.source, a.destination, a.rows, a.destination_bytes, a.digest, a.identity,
@@ -10,7 +10,7 @@ extension Ledger {
     """
   }
 
-  private static func attempt(_ row: Statement) -> LedgerAttempt {
+  static func attempt(_ row: Statement) -> LedgerAttempt {
     var attempt = LedgerAttempt(
       run: row.value(0).text ?? "", store: row.value(1).text ?? "",
       started: row.value(2).time ?? 0, ended: row.value(3).time ?? 0,
@@ -33,61 +33,6 @@ extension Ledger {
     return attempt
   }
 
-  /// What became of each store in a run: its last attempt, and how often it was tried. In the byte
-  /// order of the paths.
-  ///
-  /// - Parameters:
-  ///   - exceptWell: Only those that did not end well.
-  ///   - exceptGone: Only those that its last start counted: not those that were gone by then.
-  package func forEachStore(
-    of run: String, exceptWell: Bool = false, exceptGone: Bool = false,
-    _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
-  ) throws {
-    guard let key = try knownKey(ofRun: run) else { return }
-    try forEach(
-      """
-      SELECT \(attemptColumns), last.tries
-      FROM (
-        SELECT max(id) AS id, count(*) AS tries
-        FROM attempts
-        WHERE run = ?1 AND verdict <> 'gone'
-        GROUP BY store
-      ) AS last
-      JOIN attempts AS a ON a.id = last.id
-      JOIN stores ON stores.id = a.store
-      JOIN runs ON runs.id = a.run
-      WHERE (NOT ?2 OR a.verdict NOT IN ('migrated', 'same-model', 'restored'))
-        AND (NOT ?3 OR a.store NOT IN (
-          SELECT store FROM attempts WHERE run = ?1 AND verdict = 'gone'))
-      ORDER BY stores.path
-      """, [.integer(key), .integer(exceptWell ? 1 : 0), .integer(exceptGone ? 1 : 0)]
-    ) { try body(Self.attempt($0), Int($0.int64(21))) }
-  }
-
-  /// The last attempt of a run at a store that ended well, where a later start of the run found the store as that
-  /// had left it; nil elsewhere.
-  func lastWell(_ store: String, in run: LedgerRun) throws -> LedgerAttempt? {
-    guard has(.fleet) else { return nil }
-    var attempt: LedgerAttempt?
-    try forEach(
-      """
-      SELECT \(attemptColumns)
-      FROM (
-        SELECT max(attempts.id) AS id
-        FROM fleet
-        JOIN attempts ON attempts.run = fleet.run AND attempts.store = fleet.store
-        WHERE fleet.pipeline = ?1 AND fleet.run = (SELECT id FROM runs WHERE name = ?2)
-          AND fleet.store = (SELECT id FROM stores WHERE path = ?3)
-          AND fleet.verdict IN (\(Self.done)) AND attempts.verdict IN ('migrated', 'same-model')
-      ) AS last
-      JOIN attempts AS a ON a.id = last.id
-      JOIN stores ON stores.id = a.store
-      JOIN runs ON runs.id = a.run
-      """, [.text(fleetFile(run.file)), .text(run.name), .text(store)]
-    ) { attempt = Self.attempt($0) }
-    return attempt
-  }
-
   /// All attempts at a store, the oldest first.
   package func forEachAttempt(at store: String, _ body: (LedgerAttempt) throws -> Void) throws {
     guard let key = try knownKey(ofStore: store) else { return }
@@ -97,9 +42,9 @@ extension Ledger {
       FROM attempts AS a
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
-      WHERE a.store = ?1
+      WHERE a.store = ?1 AND a.verdict <> ?2
       ORDER BY a.id
-      """, [.integer(key)]
+      """, [.integer(key), .text(Self.untried)]
     ) { try body(Self.attempt($0)) }
   }
 
@@ -150,20 +95,5 @@ extension Ledger {
       """, [.text(run)]
     ) { count = Int($0.int64(0)) }
     return count
-  }
-
-  /// Stores by verdict, as far as a run has come.
-  package func verdicts(of run: String) throws -> [String: Int] {
-    guard let key = try knownKey(ofRun: run) else { return [:] }
-    var counts: [String: Int] = [:]
-    try forEach(
-      """
-      SELECT verdict, count(*)
-      FROM attempts
-      WHERE id IN (SELECT max(id) FROM attempts WHERE run = ?1 GROUP BY store)
-      GROUP BY verdict
-      """, [.integer(key)]
-    ) { counts[$0.value(0).text ?? ""] = Int($0.int64(1)) }
-    return counts
   }
 }

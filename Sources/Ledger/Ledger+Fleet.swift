@@ -40,6 +40,7 @@ extension Ledger {
           .text(LedgerStanding.notBegunMessage),
         ])
     }
+    try noteDone(of: run, in: pipeline)
     let folders = unseen.map { $0 + "/" }
     var gone: [Int64] = []
     try forEach(
@@ -88,6 +89,28 @@ extension Ledger {
         .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.reason),
         .optional(standing.message), .integer(run), .integer(isLeft ? 1 : 0),
       ])
+  }
+
+  /// What is done is done until the start comes to it, whatever an earlier start of the run says of it.
+  private func noteDone(of run: Int64, in pipeline: String) throws {
+    let known = try verdictsKnown(of: run)
+    if known.isEmpty { return }
+    var done: [(store: Int64, standing: LedgerStanding)] = []
+    try forEach(
+      """
+      SELECT fleet.store, stores.path, verdict
+      FROM fleet JOIN stores ON stores.id = fleet.store
+      WHERE pipeline = ?1 AND run = ?2 AND NOT waiting AND verdict IN (\(Self.done))
+      """, [.text(pipeline), .integer(run)]
+    ) { row in
+      guard known[row.int64(0)] != nil else { return }
+      let standing = LedgerStanding(
+        store: row.value(1).text ?? "", verdict: row.value(2).text ?? "")
+      done.append((row.int64(0), standing))
+    }
+    for (store, standing) in done {
+      try noteEnd(standing, store: store, run, known: known[store])
+    }
   }
 
   /// Notes which of the stores that a run has tried are not counted by it any more.
@@ -141,6 +164,7 @@ extension Ledger {
   /// what is known of it, and is pending in the run.
   package func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) throws {
     guard let run = try knownKey(ofRun: run) else { return }
+    let known = try verdictsKnown(of: run)
     for store in stores {
       let key = try key(ofStore: store.store)
       if store.isNotBegun {
@@ -148,6 +172,7 @@ extension Ledger {
       } else {
         try set(store, store: key, pipeline, run)
       }
+      try noteEnd(store, store: key, run, known: known[key])
     }
   }
 
@@ -169,6 +194,8 @@ extension Ledger {
   }
 
   /// A row that says the same already is left alone.
+  ///
+  /// A rollback takes nothing up: whose the store is, and what it was there, stays for that run's report.
   private func set(
     _ standing: LedgerStanding, store: Int64, _ pipeline: String, _ run: Int64
   ) throws {
@@ -177,7 +204,9 @@ extension Ledger {
       INSERT INTO fleet (pipeline, store, verdict, code, reason, message, run)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
       ON CONFLICT (pipeline, store) DO UPDATE
-      SET verdict = ?3, code = ?4, reason = ?5, message = ?6, run = ?7, waiting = 0
+      SET verdict = ?3, code = ?4, message = ?6,
+        reason = CASE WHEN ?3 <> 'restored' THEN ?5 WHEN verdict = 'restored' THEN reason ELSE verdict END,
+        run = iif(?3 = 'restored', run, ?7), waiting = iif(?3 = 'restored', waiting, 0)
       WHERE verdict <> ?3 OR code IS NOT ?4 OR reason IS NOT ?5 OR message IS NOT ?6 OR run IS NOT ?7
         OR waiting
       """,
@@ -189,7 +218,18 @@ extension Ledger {
 
   /// Whether a store waits for the run that it is asked for, parameter 2: then it is pending there, whatever
   /// is known of it.
-  private var waits: String { has(.waiting) ? "(?2 IS NOT NULL AND waiting)" : "0" }
+  var waits: String { has(.waiting) ? "(?2 IS NOT NULL AND waiting)" : "0" }
+
+  /// The verdict of a store: as that run left it, whatever rollbacks did since, or as it is known.
+  private var standing: String {
+    """
+    CASE
+      WHEN \(waits) THEN 'pending'
+      WHEN ?2 IS NOT NULL AND verdict = 'restored' THEN coalesce(reason, 'migrated')
+      ELSE verdict
+    END
+    """
+  }
 
   /// Every store of a pipeline by what is known of it; nil where nothing is.
   ///
@@ -199,7 +239,7 @@ extension Ledger {
     var verdicts: [String: Int] = [:]
     try forEach(
       """
-      SELECT iif(\(waits), 'pending', verdict) AS standing, count(*)
+      SELECT \(standing) AS standing, count(*)
       FROM fleet
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
       GROUP BY standing
@@ -215,50 +255,6 @@ extension Ledger {
       snapshots: count("snapshot"))
   }
 
-  /// How many of the stores that a run migrated a rollback has put back, and no run has come to since.
-  package func restoredStores(of pipeline: String, run: String) throws -> Int {
-    guard has(.fleet), let run = try knownKey(ofRun: run) else { return 0 }
-    var count = 0
-    try forEach(
-      """
-      SELECT count(*)
-      FROM fleet
-      WHERE pipeline = ?1 AND verdict = 'restored'
-        AND store IN (SELECT store FROM attempts WHERE run = ?2 AND verdict = 'migrated')
-      """, [.text(fleetFile(pipeline)), .integer(run)]
-    ) { count = Int($0.int64(0)) }
-    return count
-  }
-
-  /// How many of the stores that a run migrated are snapshots, and the stores as they were.
-  func snapshots(of run: LedgerRun) throws -> Int {
-    guard let key = try knownKey(ofRun: run.name) else { return 0 }
-    var count = 0
-    // Those that the run found there, and did not make, are known of the last run alone.
-    if has(.fleet) {
-      try forEach(
-        "SELECT count(*) FROM fleet WHERE pipeline = ?1 AND run = ?2 AND verdict = 'snapshot'",
-        [.text(fleetFile(run.file)), .integer(key)]
-      ) { count = Int($0.int64(0)) }
-    }
-    var made = 0
-    try forEach(
-      """
-      SELECT stores.path, a.output
-      FROM (SELECT max(id) AS id FROM attempts WHERE run = ?1 GROUP BY store) AS last
-      JOIN attempts AS a ON a.id = last.id
-      JOIN stores ON stores.id = a.store
-      WHERE a.verdict = 'migrated' AND a.output LIKE '%' || ?2 || '%'
-      """, [.integer(key), .text(LedgerStanding.snapshotMark)]
-    ) { row in
-      let path = row.value(0).text ?? ""
-      let verdict = LedgerStanding.verdict(
-        "migrated", output: row.value(1).text, ofStore: path)
-      if verdict == LedgerStanding.snapshot { made += 1 }
-    }
-    return max(count, made)
-  }
-
   /// The stores of a pipeline that are not migrated, in the byte order of their paths.
   ///
   /// - Parameter run: Only those that it was the last to take up. Those that it has not come to are pending.
@@ -268,10 +264,11 @@ extension Ledger {
     guard has(.fleet) else { return }
     try forEach(
       """
-      SELECT stores.path, verdict, code, reason, message, \(waits) AS waits
+      SELECT stores.path, \(standing) AS standing, code, iif(verdict = 'restored', NULL, reason), message,
+        \(waits)
       FROM fleet JOIN stores ON stores.id = fleet.store
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
-        AND (waits OR verdict NOT IN (\(Self.done), 'restored'))
+        AND standing NOT IN (\(Self.done), 'restored')
       ORDER BY stores.path
       """, [.text(fleetFile(pipeline)), .optional(run)]
     ) { row in
@@ -284,23 +281,6 @@ extension Ledger {
             code: row.value(2).integer.map(Int.init), reason: row.value(3).text,
             message: row.value(4).text))
     }
-  }
-
-  /// The stores that a run found as an earlier one, or an earlier start, had left them, and did not try: of those
-  /// that no later run has taken up. In the byte order of their paths.
-  package func storesFoundDone(of pipeline: String, run: String) throws -> [String] {
-    guard has(.fleet) else { return [] }
-    var paths: [String] = []
-    try forEach(
-      """
-      SELECT stores.path
-      FROM fleet JOIN stores ON stores.id = fleet.store JOIN runs ON runs.id = fleet.run
-      WHERE fleet.pipeline = ?1 AND runs.name = ?2 AND verdict IN (\(Self.done)) AND NOT \(waits)
-        AND NOT EXISTS (SELECT 1 FROM attempts WHERE run = runs.id AND store = fleet.store)
-      ORDER BY stores.path
-      """, [.text(fleetFile(pipeline)), .text(run)]
-    ) { paths.append($0.value(0).text ?? "") }
-    return paths
   }
 
   /// The stores of a pipeline that are migrated, as the last run that came to each left it; snapshots are among them.

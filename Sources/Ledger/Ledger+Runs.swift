@@ -184,7 +184,7 @@ extension Ledger {
       """
       UPDATE stores
       SET uuid = CASE WHEN ?5 THEN coalesce(?2, uuid) ELSE coalesce(uuid, ?2) END,
-        version = coalesce(?3, version), bytes = ?4
+        version = coalesce(?3, version), bytes = coalesce(nullif(?4, 0), bytes)
       WHERE id = ?1
       """,
       [

@@ -11,7 +11,8 @@ extension Ledger {
       UPDATE runs
       SET resumed = NULL,
         worked = coalesce(worked, 0) + max(0, coalesce(?2, (
-          SELECT max(a.ended) FROM attempts AS a WHERE a.run = runs.id), resumed) - resumed)
+          SELECT max(a.ended) FROM attempts AS a
+          WHERE a.run = runs.id AND a.verdict NOT IN ('gone', '\(Self.untried)')), resumed) - resumed)
       WHERE name = ?1 AND ended IS NULL AND resumed IS NOT NULL
       """, [.text(run), .optional(end)])
   }

@@ -32,12 +32,15 @@
 ///                     read
 ///       version       that the last attempt found or left
 ///       bytes         of the main file and its WAL, as the last attempt found them
-///     attempts      one row for each time that a store was tried; none where it was found as left
+///     attempts      one row for each time that a store was tried; none where it was found as left, unless the
+///                     run's other rows would tell it otherwise
 ///       id            integer key, in the order in which they were recorded
 ///       run, store    keys
 ///       started, ended
-///       verdict       as in the result; restored by a rollback; gone for a store that a later start of
-///                     the run did not find any more
+///       verdict       as in the result; restored by a rollback, and pending where that was stopped before it;
+///                     gone for a store that a later start of the run did not find any more; untried for one
+///                     of which a start ended with another verdict than its rows say, or that is quarantined or
+///                     has an earlier run's snapshot: its reason is that verdict
 ///       code          Core Data's error code
 ///       reason        of the first reason: a word such as damaged
 ///       reasons       JSON array: reason, entity, property, count, primaryKeys, message
@@ -84,8 +87,9 @@
 ///       store         key
 ///       verdict       of the last start that came to it and was not stopped in it, else pending; snapshot of
 ///                     a store in use with a migrated snapshot beside it; restored after a rollback
-///       code, reason, message   of a store that did not end well
-///       run           key of the run that took it up last; NULL where none did
+///       code, reason, message   of a store that did not end well; of one that was restored, its reason is the
+///                     verdict from before
+///       run           key of the run, not the rollback, that took it up last; NULL where none did
 ///       waiting       1 while that run has still to come to it, else 0
 ///
 /// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts;

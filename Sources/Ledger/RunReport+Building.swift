@@ -25,11 +25,8 @@ extension Ledger {
     try forEachNotMigrated(of: found.file, run: found.name) { standings[FilePath($0.store)] = $0 }
     try forEachStore(of: found.name, exceptGone: true) { attempt, tries in
       let place = FilePath(attempt.store)
-      let standing = standings.removeValue(forKey: place)
-      let isLeft = standing == nil && !RunReport.goodVerdicts.contains(attempt.verdict)
-      let well = isLeft ? try lastWell(attempt.store, in: found) : nil
-      var store = RunReport.Store(well ?? attempt, backup: backups[place], attempts: tries)
-      if let standing { store.take(standing) }
+      var store = RunReport.Store(attempt, backup: backups[place], attempts: tries)
+      if let standing = standings.removeValue(forKey: place) { store.take(standing) }
       stores.append(store)
       lanes.append(attempt.lane ?? 0)
     }
@@ -78,7 +75,7 @@ extension Ledger {
   /// The counts of a run, as far as it has come where it has not ended.
   package func counts(of run: LedgerRun) throws -> RunReport.Counts {
     if run.ended != nil, var counts = run.counts {
-      if run.kind == .run { counts.snapshots = try snapshots(of: run) }
+      if run.kind == .run { counts.snapshots = try snapshots(of: run.name) }
       if run.kind == .rollback { (counts.restored, counts.migrated) = (counts.migrated, 0) }
       return counts
     }

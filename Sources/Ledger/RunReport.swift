@@ -23,9 +23,9 @@ package struct RunReport: Codable, Sendable, Equatable {
   package var sourceVersions: [Version]
   /// The version that stores were migrated to; nil where none was.
   package var destinationVersion: String?
-  /// Every store that the run worked on, in the byte order of their paths; of the last run also those
-  /// that it did not try, since they are quarantined or since it ended before. Stores that the run found
-  /// as an earlier one had left them are only counted, unless there is a note of them.
+  /// Every store that the run worked on, or found quarantined, in the byte order of their paths; of the last run also
+  /// those that it did not come to. Each is as the run's last start left it, whatever became of it since. Stores that
+  /// the run found as an earlier one had left them are only counted, unless there is a note of them.
   package var stores: [Store]
   /// What stores failed for, the most frequent first.
   package var failures: [Failure]
@@ -170,7 +170,7 @@ package struct RunReport: Codable, Sendable, Equatable {
   package struct Store: Codable, Sendable, Equatable {
     package var path: String
     /// `migrated`, `same-model`, `refused`, `needs-mapping`, `quarantined`, `failed`, `pending`; in a
-    /// rollback `restored` or `refused`.
+    /// rollback `restored` or `refused`, or `pending` where it was stopped before.
     package var verdict: String
     package var code: Int?
     package var sourceVersion: String?

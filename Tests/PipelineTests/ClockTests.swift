@@ -150,8 +150,22 @@ import Testing
     try #require(stopped.status == 75, "\(stopped.messages)")
     let restored = stopped.lines("result").count { $0["verdict"] as? String == "restored" }
     #expect(restored > 0 && restored < 96)
+    let left = stopped.lines("result").count { $0["verdict"] as? String == "pending" }
+    let summary = stopped.summary
+    #expect(summary["event"] as? String == "summary" && summary["found"] as? Int == 96)
+    #expect(restored + left == 96 && summary["pending"] as? Int == left, "\(summary)")
     let history = try folder.godwit(["history"])
     #expect(history.lines.map { $0["exitCode"] as? Int } == [75, 0])
+    let counts = history.lines.first?["counts"] as? [String: Any]
+    #expect(counts?["found"] as? Int == 96 && counts?["pending"] as? Int == left)
+    let name = try #require(summary["rollback"] as? String)
+    func report(_ format: String) throws -> Godwit.Run {
+      try Godwit.run(["report", folder.url.path, "--run", name, "--format", format])
+    }
+    #expect(try report("html").output.contains("<h1>\(restored) of 96 stores "))
+    #expect(
+      try report("junit").output.contains(
+        "tests=\"96\" failures=\"0\" errors=\"0\" skipped=\"\(left)\""))
     let rest = try folder.godwit(["rollback"])
     #expect(rest.status == 0 && rest.summary["restored"] as? Int == 96 - restored)
     #expect(

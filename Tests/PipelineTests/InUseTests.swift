@@ -125,6 +125,7 @@ import Testing
     let page = try Godwit.run(["report", folder.url.path, "--format", "html"]).output
     #expect(page.contains("<h1>1 of 2 stores is at "), "and not all")
     #expect(page.contains("1 has a snapshot beside it</h1>"))
+    #expect(page.contains("1 store of them by an earlier run."))
     #expect(again.status == 0 && again.counts == "2 found, 1 migrated, 1 same-model")
     #expect(folder.storeFiles().count { $0.hasPrefix("a.sqlite.godwit-snapshot-") } == 1)
 
@@ -146,6 +147,9 @@ import Testing
     // Nobody uses it any more: it is migrated in its place.
     let last = try Godwit.run(folder)
     #expect(last.status == 0 && last.summary["snapshots"] == nil)
+    let name = try #require(again.summary["run"] as? String)
+    let report = try folder.godwit(["report"], ["--run", name]).lines.first
+    #expect((report?["counts"] as? [String: Any])?["snapshots"] as? Int == 1, "as it was then")
     #expect(
       try folder.table("stores/a.sqlite", "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER ORDER BY 1")
         == ["A 5.0", "B 7.0"])

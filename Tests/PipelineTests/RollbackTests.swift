@@ -220,6 +220,15 @@ import Testing
     let rollback = try folder.godwit(["rollback", "--store", folder.path("stores/later.sqlite")])
     #expect(rollback.status == 3)
     #expect(rollback.reason(of: "later") == "no-backup")
+    let both = try folder.godwit(
+      ["rollback"], ["a", "later"].flatMap { ["--store", folder.path("stores/\($0).sqlite")] })
+    let name = try #require(both.summary["rollback"] as? String)
+    let report = try #require(
+      try Godwit.run(["report", folder.url.path, "--run", name, "--json"]).lines.first)
+    #expect((report["counts"] as? [String: Any])?["refused"] as? Int == 1)
+    let stores = report["stores"] as? [[String: Any]] ?? []
+    #expect(stores.map { $0["verdict"] as? String } == ["restored", "refused"])
+    #expect((report["failures"] as? [[String: Any]])?.map { $0["count"] as? Int } == [1])
   }
 
   @Test func `does not advise to add a root for a store that was moved`() throws {

@@ -83,6 +83,19 @@ extension Rollback {
       + " Nothing was replaced. Take the store from another copy."
   }
 
+  /// A store that a rollback was stopped before.
+  static func pending(_ backup: LedgerBackup) -> End {
+    var item = Item(store: backup.store, verdict: .pending)
+    (item.run, item.backup) = (backup.run, backup.path)
+    item.reasons = [
+      RunReport.Reason(
+        reason: LedgerStanding.notBegunReason,
+        message:
+          "The rollback was stopped before it came to \(backup.store). Run the same command again.")
+    ]
+    return End(item: item)
+  }
+
   static func refusal(of backup: LedgerBackup, _ error: any Error) -> Item {
     if case CommitError.sourceChanged(let store) = error {
       return refusal(of: backup, "changed-since", changedMessage(store.string))
@@ -272,10 +285,9 @@ extension Rollback {
   /// Writes down what became of stores, and removes their run directories.
   func record(_ ends: [End], in ledger: Ledger, rollback: String) throws {
     let now = Date().timeIntervalSince1970
-    let tried = ends.filter { !$0.attemptedBackup.isEmpty }
-    guard !tried.isEmpty else { return }
+    guard !ends.isEmpty else { return }
     try ledger.writing {
-      for end in tried {
+      for end in ends {
         // It stays open: that pipeline's next rollback goes on with it, and undoes no earlier run.
         if let other = end.ofOther, try !ledger.hasRun(named: other.name) {
           try ledger.begin(other)
@@ -304,7 +316,7 @@ extension Rollback {
         try ledger.setRestored(end.attemptedBackup, at: now)
       }
     }
-    for end in tried where end.item.verdict == .restored {
+    for end in ends where end.item.verdict == .restored {
       let directory = Self.directory(of: FilePath(end.item.store), in: places.state)
       if try directory.exists { try directory.remove() }
     }

@@ -35,6 +35,8 @@ package struct Rollback: Sendable {
   package struct Item: Codable, Sendable {
     package enum Verdict: String, Codable, Sendable {
       case restored, refused
+      /// The rollback was stopped before it came to the store.
+      case pending
     }
 
     package private(set) var event = "result"
@@ -49,7 +51,7 @@ package struct Rollback: Sendable {
     package var seconds: Double?
   }
 
-  /// The last line of `--json`: found = restored + refused.
+  /// The last line of `--json`: found = restored + refused + pending.
   package struct Summary: Codable, Sendable, Equatable {
     package private(set) var event = "summary"
     /// The rollback's own name in the history; of a dry run one that is in none.
@@ -58,6 +60,8 @@ package struct Rollback: Sendable {
     package var found = 0
     package var restored = 0
     package var refused = 0
+    /// How many it was stopped before, which the same command puts back; nil for none.
+    package var pending: Int?
 
     package init(rollback: String) { self.rollback = rollback }
   }
@@ -113,6 +117,12 @@ package struct Rollback: Sendable {
     }
     var summary = Summary(rollback: name)
     var isBegun = false
+    // What begins nothing is written down at the end of a rollback that others have begun.
+    var untried: [End] = []
+    // All of its stores, once they are known: one that is killed is known to have more than it came to.
+    var found: Int?
+    // Those are in the history of another pipeline's rollback.
+    var others = RunReport.Counts()
     func begin() throws {
       guard !isBegun, !isDry else { return }
       isBegun = true
@@ -121,6 +131,7 @@ package struct Rollback: Sendable {
           LedgerRun(
             name: summary.rollback, kind: .rollback, pipeline: places.owner.pipeline,
             file: places.owner.file, started: now, host: MachineName.text, options: options))
+        if let found { try ledger.setFound(found, in: summary.rollback) }
       }
       // What is put back is put back without it, too.
       try? PipelineLedger.note(rollback: summary.rollback, in: places.state)
@@ -135,11 +146,18 @@ package struct Rollback: Sendable {
       if own.contains(where: { $0.item.verdict == .restored || !$0.attemptedBackup.isEmpty }) {
         try begin()
       }
-      if !isDry { try record(ends, in: ledger, rollback: summary.rollback) }
+      if !isDry {
+        try record(
+          ends.filter { !$0.attemptedBackup.isEmpty }, in: ledger, rollback: summary.rollback)
+      }
+      untried += own.filter { $0.attemptedBackup.isEmpty && $0.item.verdict == .refused }
       for end in ends {
         summary.found += 1
         if end.item.verdict == .restored { summary.restored += 1 } else { summary.refused += 1 }
         observe(end.item)
+        guard end.ofOther != nil else { continue }
+        others.found += 1
+        if end.item.verdict == .restored { others.restored += 1 } else { others.refused += 1 }
       }
     }
     let ends = try await finishInterrupted(ledger)
@@ -161,6 +179,10 @@ package struct Rollback: Sendable {
     }
     try take(missing.filter { isLeft($0.item.store) })
     var rest = stores.filter { isLeft($0.store) }[...]
+    let all = summary.found + rest.count
+    let own = all - others.found
+    found = own
+    if isBegun { try ledger.writing { try ledger.setFound(own, in: summary.rollback) } }
     while !rest.isEmpty, !Task.isCancelled {
       let group = rest.prefix(Self.groupSize)
       rest = rest.dropFirst(Self.groupSize)
@@ -169,6 +191,11 @@ package struct Rollback: Sendable {
     // Stopped where stores are left. What is done is done, however late somebody asks for a stop: whoever
     // repeats a command that has ended would undo an earlier run.
     let isStopped = !rest.isEmpty
+    if isStopped { (summary.found, summary.pending) = (all, rest.count) }
+    for store in rest {
+      untried.append(Self.pending(store.oldest))
+      observe(Self.pending(store.oldest).item)
+    }
     if let interrupted, !isDry {
       try ledger.writing {
         for rollback in interrupted.rollbacks {
@@ -179,15 +206,16 @@ package struct Rollback: Sendable {
       }
     }
     if isBegun {
+      try record(untried, in: ledger, rollback: summary.rollback)
       try ledger.writing {
         try ledger.end(
           summary.rollback, at: Date().timeIntervalSince1970,
           exitCode: isStopped ? 75 : summary.refused > 0 ? 3 : 0,
           RunReport.Counts(
-            found: summary.found, refused: summary.refused, restored: summary.restored))
+            found: own, refused: summary.refused - others.refused, pending: rest.count,
+            restored: summary.restored - others.restored))
       }
     }
-    if isStopped { throw CancellationError() }
     return summary
   }
 }

@@ -85,8 +85,9 @@ package struct StoreSelection: Sendable {
     let known = Set(stores.map(\.path))
     let unknown = (paths ?? []).filter { !known.contains($0) }.map(\.string).sorted()
     let chosen = stores.filter { means($0.path, roots: roots) }
+    // A store that the list leaves out is one of the pipeline's all the same.
     let unmatched = (patterns ?? []).filter { pattern in
-      !chosen.contains { pattern.means($0.path, roots: roots) }
+      !stores.contains { pattern.means($0.path, roots: roots) }
     }
     return (chosen, unknown, unmatched.map(\.text))
   }

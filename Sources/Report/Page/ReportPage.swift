@@ -179,7 +179,8 @@ struct View {
     shareText = verdicts.map { "\($0.countText) \($0.words)" }.joined(separator: ", ")
     earlier =
       report.counts.earlier > 0
-      ? "\(Figures.stores(report.counts.earlier)) of them by an earlier start of this run." : nil
+      ? "\(Figures.stores(report.counts.earlier)) of them by an earlier "
+        + (report.run.starts > 1 ? "start of this run, or an earlier run." : "run.") : nil
     rest = Self.rest(report)
     failures = report.failures.prefix(Self.mostGroups).map(Self.failure)
     hasFailures = !failures.isEmpty
