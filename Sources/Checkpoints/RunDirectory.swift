@@ -241,14 +241,18 @@ extension RunDirectory {
 
   /// Removes the folder and all that is in it. After a crash a part may be left: the journal goes first, since
   /// a commit is told with what lies beside it, and then the plan, so that what is left is never taken for a
-  /// run. The lock goes last: by it what is left is known for a run's.
+  /// run. The lock goes last, after a power cut, too: by it what is left is known for a run's.
   package func remove() throws {
     try DurableFile.removeIfPresent(journal, surviving: durability)
     try DurableFile.removeIfPresent(plan, surviving: durability)
     if try FileKind(at: path) == .folder {
+      // Other programs give these names, too.
+      var needsLock = durability == .powerCut
       for name in try DurableFile.names(in: path) where name != lock.lastComponent?.string {
+        needsLock = needsLock || [offsets, edges].contains(path.appending(name))
         try DurableFile.removeTree(path.appending(name), surviving: .processCrash)
       }
+      if needsLock { try DurableFile.syncFolder(path) }
     }
     try DurableFile.removeTree(path, surviving: durability)
   }
