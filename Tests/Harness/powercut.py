@@ -196,7 +196,7 @@ class Recording:
                 known = self.real.get(node["inode"], ())
                 place = next((made[inode] for inode in known if inode in made), None)
                 if place is None:
-                    node["inode"] = 1       # a file that is gone
+                    node["inode"] += 1 << 48    # a file that is gone: no other has its number
                     return
                 node["inode"] = os.stat(place).st_ino
                 if "modificationSeconds" in node:
