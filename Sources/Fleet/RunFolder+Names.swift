@@ -57,6 +57,7 @@ extension RunFolder {
     switch name {
     case "plan.json", "result.json": return isSealed(name)
     case "journal.json": return CommitJournal.isPresent(in: directory)
+    case "offsets.json": return (try? MappedOffsets.kept(in: directory)) != nil
     case "chain.json": return try isSealed(name) || ChainFolder(directory: directory).isNamed
     default: return false
     }

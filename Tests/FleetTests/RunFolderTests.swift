@@ -61,6 +61,9 @@ import Testing
     #expect(throws: FleetError.self) { try folder.take() }
   }
 
+  private static let offsets =
+    #"{"fingerprint":"a","offsets":{},"policyOffsets":{},"highest":{"0":7},"files":{}}"#
+
   /// What a run has written, with a digest that is not its.
   private static let sealed =
     #"{"formatVersion":0,"digest":""# + String(repeating: "0", count: 64) + #""}"#
@@ -85,6 +88,7 @@ import Testing
     ["lock=", "rejects.sqlite", "edges.sqlite-journal", "plan.json=", "journal.json="],
     ["lock=\0", "copy/000000.ckpt", "result.json={\"ending\":\"do"],
     ["events.jsonl=", "rows/000000.ckpt"], ["journal.json={\"formatVersion\":1}"],
+    ["lock=", "offsets.json=\(offsets)", "edges.sqlite", "rows/000000.ckpt"],
     // Of another version, or a byte has become another since.
     ["journal.json=\(sealed)"], ["plan.json=\(sealed)"], ["result.json=\(sealed)"],
     ["chain.json=\(sealed)", "steps/1/store.sqlite"],
@@ -124,6 +128,20 @@ import Testing
       count = count == 1 ? 2 : 1
     }
     #expect(scratch.names == [])
+  }
+
+  /// Two names alone would be anybody's.
+  @Test func `keeps its lock until no power cut brings anything else back`() throws {
+    let scratch = try Scratch()
+    let folder = try folder(scratch, ["lock=1", "edges.sqlite", "offsets.json"])
+    let path = folder.directory.path
+    let steps = Mutex<[String]>([])
+    try DurableSteps.observing(
+      with: { step, path in steps.withLock { $0.append("\(step) \(path)") } }
+    ) { try folder.directory.remove() }
+    #expect(
+      steps.withLock { $0.suffix(3) }
+        == ["folderSynced \(path)", "removed \(path)", "folderSynced \(scratch.path)"])
   }
 }
 

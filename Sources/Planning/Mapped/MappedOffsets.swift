@@ -52,11 +52,13 @@ package struct MappedOffsets: Codable, Sendable, Equatable {
 
   /// Those of a plan in its run directory; nil where they are not there yet.
   package static func read(in run: RunDirectory, of plan: MigrationPlan) throws -> MappedOffsets? {
+    try kept(in: run).flatMap { $0.fingerprint == plan.fingerprint ? $0 : nil }
+  }
+
+  /// Those in a run directory, of whichever plan; nil where nothing there is any.
+  package static func kept(in run: RunDirectory) throws -> MappedOffsets? {
     let bytes = try RegularFile.bytesIfPresent(
       of: run.offsets, limit: RunDirectory.largestFileBytes, isPrivate: true)
-    guard let bytes, let found = try? JSONDecoder().decode(MappedOffsets.self, from: Data(bytes)),
-      found.fingerprint == plan.fingerprint
-    else { return nil }
-    return found
+    return bytes.flatMap { try? JSONDecoder().decode(MappedOffsets.self, from: Data($0)) }
   }
 }
