@@ -192,10 +192,9 @@ package struct Rollback: Sendable {
     // repeats a command that has ended would undo an earlier run.
     let isStopped = !rest.isEmpty
     if isStopped { (summary.found, summary.pending) = (all, rest.count) }
-    for store in rest {
-      untried.append(Self.pending(store.oldest))
-      observe(Self.pending(store.oldest).item)
-    }
+    let left = rest.map { Self.pending($0.oldest) }
+    untried += left
+    for end in left { observe(end.item) }
     if let interrupted, !isDry {
       try ledger.writing {
         for rollback in interrupted.rollbacks {
