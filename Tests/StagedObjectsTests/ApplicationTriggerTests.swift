@@ -13,12 +13,7 @@ import Testing
   /// application's own.
   private func store() throws -> StageFixture {
     let store = try StageFixture([
-      EntityDescription(
-        name: "Item",
-        properties: [
-          attribute("name", .string), attribute("sum", .integer32, derivation: "parts.w.@sum"),
-          relationship("parts", "Part", inverse: "item", many: true),
-        ]),
+      weighedItem,
       EntityDescription(
         name: "Part",
         properties: [attribute("w", .integer32), relationship("item", "Item", inverse: "parts")]),

@@ -79,12 +79,7 @@ import Testing
   /// Items with their parts' weights, and parts with their item's name and the time of their change.
   private func weights() throws -> StageFixture {
     let store = try StageFixture([
-      EntityDescription(
-        name: "Item",
-        properties: [
-          attribute("name", .string), attribute("sum", .integer32, derivation: "parts.w.@sum"),
-          relationship("parts", "Part", inverse: "item", many: true),
-        ]),
+      weighedItem,
       EntityDescription(name: "Other", properties: [attribute("name", .string)]),
       EntityDescription(
         name: "Part",

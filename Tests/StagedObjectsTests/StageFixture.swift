@@ -36,6 +36,14 @@ func relationship(
       maxCount: counts?.upperBound ?? (many ? 0 : 1), isOrdered: ordered, deleteRule: rule))
 }
 
+/// An item with the sum of its parts' weights.
+let weighedItem = EntityDescription(
+  name: "Item",
+  properties: [
+    attribute("name", .string), attribute("sum", .integer32, derivation: "parts.w.@sum"),
+    relationship("parts", "Part", inverse: "item", many: true),
+  ])
+
 /// A store on the disk for handlers, as an earlier step has left it.
 final class StageFixture {
   let scratch: Scratch
