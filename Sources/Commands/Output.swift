@@ -39,9 +39,16 @@ enum Output {
   /// A result that is what a file would hold: as it is, but on a terminal.
   ///
   /// - Parameter text: Ends with a line break or without one, which is the same.
-  static func result(document text: String) {
-    let text = text.hasSuffix("\n") ? String(text.dropLast()) : text
-    result(raw: isatty(results) == 1 ? VisibleText.lines(text) : text)
+  static func result(document text: String) { result(document: [text]) }
+
+  /// - Parameter parts: The text.
+  static func result(document parts: some Sequence<String>) {
+    var isEnded = false
+    for part in parts {
+      isEnded = part.hasSuffix("\n")
+      result(raw: isatty(results) == 1 ? VisibleText.lines(part) : part, end: "")
+    }
+    if !isEnded { result(raw: "") }
   }
 
   static func result(json value: some Encodable) { result(jsonLine: JSONLine.text(of: value)) }
@@ -49,11 +56,11 @@ enum Output {
   /// A result that is JSON already, and escapes what it must.
   static func result(jsonLine: String) { result(raw: jsonLine) }
 
-  private static func result(raw text: String) {
+  private static func result(raw text: String, end: String = "\n") {
     state.withLock { failure in
       // After one lost line the rest would read as if it were all.
       guard failure == nil else { return }
-      failure = write(text + "\n", to: results)
+      failure = write(text + end, to: results)
     }
   }
 

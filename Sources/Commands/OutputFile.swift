@@ -65,12 +65,17 @@ struct OutputFile {
   /// - Parameter isPrivate: Whether only this user may read it.
   /// - Throws: As ``init(_:_:)``.
   func write(_ text: String, isPrivate: Bool = false) throws {
-    let permissions = isPrivate ? .ownerReadWrite : Self.readable
-    if try isThere() {
-      try DurableFile.write(Array(text.utf8), to: path, permissions: permissions)
-    } else {
-      try DurableFile.create(Array(text.utf8), at: path, permissions: permissions)
-    }
+    try write([text], isPrivate: isPrivate)
+  }
+
+  /// - Parameter parts: The text.
+  /// - Throws: As ``init(_:_:)``.
+  func write(_ parts: some Sequence<String>, isPrivate: Bool = false) throws {
+    let isReplacing = try isThere()
+    var file = try PendingFile(
+      for: path, permissions: isPrivate ? .ownerReadWrite : Self.readable)
+    for var part in parts { try part.withUTF8 { try file.write(UnsafeRawBufferPointer($0)) } }
+    try file.publish(replacing: isReplacing)
   }
 
   /// Whether an earlier file of the kind, or an empty one, lies there.

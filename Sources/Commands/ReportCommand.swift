@@ -61,43 +61,52 @@ struct ReportCommand: ParsableCommand {
     if goesOn, report.run.ended == nil, try ledger.lastRun()?.name == report.run.name {
       report.goOn()
     }
-    let text =
+    let parts =
       switch format {
       case .html:
-        try ReportDocument.html(report, try? PipelineJob(path: arguments.pipeline)) + "\n"
-      case .json: Self.json(report) + "\n"
+        AnySequence([
+          try ReportDocument.html(report, try? PipelineJob(path: arguments.pipeline)) + "\n"
+        ])
+      case .json: Self.json(report)
       case .junit:
-        JUnitReport(
-          report,
-          done: try ledger.storesFoundDone(of: report.pipelineFile, run: report.run.name)
-        ).text()
+        AnySequence([
+          JUnitReport(
+            report,
+            done: try ledger.storesFoundDone(of: report.pipelineFile, run: report.run.name)
+          ).text()
+        ])
       }
-    guard let file else { return Output.result(document: text) }
-    try file.write(text)
+    guard let file else { return Output.result(document: parts) }
+    try file.write(parts)
   }
 
-  /// The same text as of the whole value. A value is several times as large while it is encoded, so
-  /// long lists are encoded in pieces.
-  static func json(_ report: RunReport) -> String {
+  /// The same text as of the whole value, and a line break, in parts that are made as they are asked for: a value is several times as
+  /// large while it is encoded, and the text of 40 000 stores is larger than the stores.
+  static func json(_ report: RunReport) -> AnySequence<String> {
     var rest = report
     (rest.spans, rest.stores) = ([], [])
-    var text = JSONLine.text(of: rest)
+    let text = JSONLine.text(of: rest)
+    var parts: [AnySequence<String>] = []
+    var start = text.startIndex
     // No string holds an unescaped quotation mark, and no other member has an empty list of this name.
     for (name, list) in [
       ("spans", pieces(of: report.spans)), ("stores", pieces(of: report.stores)),
     ] {
-      guard let place = text.range(of: "\"\(name)\":[]") else { continue }
-      text.replaceSubrange(place, with: "\"\(name)\":[\(list)]")
+      guard let place = text.range(of: "\"\(name)\":[]", range: start..<text.endIndex) else {
+        continue
+      }
+      let end = text.index(before: place.upperBound)
+      parts += [AnySequence([String(text[start..<end])]), list]
+      start = end
     }
-    return text
+    return AnySequence((parts + [AnySequence([text[start...] + "\n"])]).lazy.joined())
   }
 
-  private static func pieces(of list: [some Encodable]) -> String {
-    stride(from: 0, to: list.count, by: 256)
-      .map { start in
-        let piece = Array(list[start..<min(list.count, start + 256)])
-        return String(JSONLine.text(of: piece).dropFirst().dropLast())
-      }
-      .joined(separator: ",")
+  private static func pieces(of list: [some Encodable]) -> AnySequence<String> {
+    AnySequence(
+      stride(from: 0, to: list.count, by: 256).lazy.map { start in
+        let piece = JSONLine.text(of: Array(list[start..<min(list.count, start + 256)]))
+        return (start > 0 ? "," : "") + piece.dropFirst().dropLast()
+      })
   }
 }

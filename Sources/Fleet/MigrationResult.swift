@@ -59,8 +59,8 @@ package struct MigrationResult: Codable, Sendable {
     package var reused: Int
     /// Seconds of processor time of all workers together; nil for what the coordinator does.
     package var processorSeconds: Double?
-    /// When each shard was being worked on; nil for a stage of one. Where there are very many, neighbours
-    /// are put together.
+    /// When each shard was being worked on; nil for a stage of one, and of a small store, whose shards have no
+    /// workers. Where there are very many, neighbours are put together.
     package var shards: [RunReport.Shard]?
   }
 

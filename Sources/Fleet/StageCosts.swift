@@ -12,8 +12,10 @@ struct StageCosts {
   private var shards: [RunReport.Shard] = []
   private let hasShards: Bool
 
-  init(_ stage: Stage, _ plan: MigrationPlan, units: [Int]) {
-    hasShards = units.count > 1
+  /// - Parameter hasWorkers: False where the units are performed here, one after the other: they are too short to tell
+  ///   anything, and a fleet has very many.
+  init(_ stage: Stage, _ plan: MigrationPlan, units: [Int], hasWorkers: Bool) {
+    hasShards = hasWorkers && units.count > 1
     func cost(_ stage: Stage, _ count: Int) -> MigrationResult.StageCost {
       MigrationResult.StageCost(
         stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: count, reused: 0)

@@ -31,7 +31,7 @@ extension StoreAttempt {
     let units = units ?? Self.units(of: stage, in: plan)
     var ofDestination: [StoreFinding] = []
     guard !units.isEmpty else { return [] }
-    var costs = StageCosts(stage, plan, units: units)
+    var costs = StageCosts(stage, plan, units: units, hasWorkers: opened == nil)
     let wanted = Set(units)
     let reused = try reusable(stage, plan).filter { wanted.contains($0.unit) }
     var begin = RunEvent(.stage, stage: stage.rawValue)

@@ -221,7 +221,7 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var seconds: Double
     package var rows: Int64
     package var bytes: Int64
-    /// When each shard of a store that has several was being worked on; nil for any other.
+    /// When each shard of a store that has several, and workers for them, was being worked on; nil for any other.
     package var shards: [Shard]?
 
     package init(
