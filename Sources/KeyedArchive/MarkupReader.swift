@@ -2,7 +2,7 @@
 /// attributes, character data, CDATA, character references and the five named ones.
 ///
 /// Of our own, since Foundation's parser on Linux can crash on a damaged file. Comments,
-/// processing instructions and the document type are skipped; UTF-8 is the only encoding; open
+/// processing instructions and the document type are skipped; the bytes are UTF-8; open
 /// elements are a stack, so depth costs no recursion.
 ///
 /// Source: W3C, Extensible Markup Language (XML) 1.0, sections 2 and 4.1.

@@ -6,7 +6,8 @@ import Foundation
 /// Keyed archives in this form spell a UID as a dictionary with the one key `CF$UID`.
 enum XMLPropertyListReader {
   static func read(_ bytes: [UInt8]) throws -> PropertyList {
-    let whiteSpace: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF]
+    // With the byte order marks of UTF-8 and UTF-16, and the other half of a unit of that.
+    let whiteSpace: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF, 0xFE, 0xFF, 0x00]
     guard bytes.first(where: { !whiteSpace.contains($0) }) == UInt8(ascii: "<") else {
       throw ArchiveError.notAPropertyList
     }

@@ -1,3 +1,4 @@
+import Foundation
 import GodwitKeyedArchive
 import Testing
 
@@ -36,7 +37,17 @@ import Testing
     #expect(throws: ArchiveError.self) { try read(text) }
   }
 
-  @Test func `must be UTF-8`() {
+  @Test(arguments: [String.Encoding.utf16LittleEndian, .utf16BigEndian])
+  func `in UTF-16 is read by its byte order mark`(encoding: String.Encoding) throws {
+    let text = "\u{FEFF}<?xml version='1.0' encoding='UTF-16'?><plist><string>é😀</string></plist>"
+    let bytes = [UInt8](try #require(text.data(using: encoding)))
+    #expect(
+      try MarkupElement(xml: bytes)
+        == MarkupElement(name: "plist", children: [.init(name: "string", text: "é😀")]))
+    #expect(try PropertyList(bytes: bytes) == .string("é😀"))
+  }
+
+  @Test func `must be UTF-8 or whole UTF-16`() {
     #expect(throws: ArchiveError.self) {
       try MarkupElement(xml: Array("<a>".utf8) + [0xFF] + Array("</a>".utf8))
     }
