@@ -111,7 +111,7 @@ import Testing
     while held != seen || seen < 32 << 10, process.isRunning {
       seen = held
       Thread.sleep(forTimeInterval: 0.4)
-      ioctl(output.fileHandleForReading.fileDescriptor, UInt(FIONREAD), &held)
+      _ = ioctl(output.fileHandleForReading.fileDescriptor, UInt(FIONREAD), &held)
     }
     try #require(process.isRunning, "its output came to \(held) bytes alone")
     process.terminate()

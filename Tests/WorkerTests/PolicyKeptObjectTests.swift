@@ -148,7 +148,8 @@ private final class KeepingPolicy: EntityMigrationPolicy {
     #expect(
       failure?.hook == (stage == "copy" ? "createDestinationInstances" : "createRelationships"),
       "\(what)")
-    #expect("\(failure?.error as Any)".contains("lasts as long as its stage"), "\(what)")
+    let said = "\(failure?.error as Any)"
+    #expect(said.contains("lasts as long as its stage"), "\(what)")
   }
 
   @Test func `keeps no file of the migration open`() throws {
