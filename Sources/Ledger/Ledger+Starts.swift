@@ -119,9 +119,10 @@ package struct BackupAges: Sendable {
   /// When the start before the one that asks began.
   private let last: Double?
 
-  /// Clocks that are wrong are mostly so by years. 60 d, or four times as long as backups are kept: whoever
-  /// keeps them for a fortnight and comes back after three weeks finds them removed.
-  private static let shortestJump = 60 * 86_400.0
+  /// 60 d. A clock that is wrong by months has jumped, however long backups are kept.
+  private static let longestPause = 60 * 86_400.0
+  /// 8 d. What runs every week removes backups each time, however short they are kept.
+  private static let shortestJump = 8 * 86_400.0
 
   init(_ starts: [Start], at now: Double, begun: Double, keep: Double) {
     // It is written down somewhat later than it began, and not at all by a dry run.
@@ -129,7 +130,7 @@ package struct BackupAges: Sendable {
     self.starts = isLast ? starts.dropLast() : starts[...]
     self.now = now
     self.begun = begun
-    jump = max(Self.shortestJump, 4 * keep)
+    jump = min(Self.longestPause, max(Self.shortestJump, 4 * keep))
     last = self.starts.lazy.map(\.time).filter { $0 <= begun }.max()
   }
 

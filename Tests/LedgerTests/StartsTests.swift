@@ -88,6 +88,24 @@ import Testing
     #expect(try age(nights) == days, "\(clock)")
   }
 
+  private static let pauses: [(keep: Double, days: Double, isJump: Bool)] = [
+    (1 / 24, 8, false), (1 / 24, 8.1, true), (2, 8, false), (2, 8.1, true), (3, 12, false),
+    (3, 12.1, true), (14, 56, false), (14, 56.1, true), (15, 60, false), (15, 60.1, true),
+    (365, 60, false), (365, 60.1, true),
+  ]
+
+  @Test(arguments: pauses)
+  func `has a jump over it after four times as long as it is kept, 8 days at least and 60 at most`(
+    keep: Double, days: Double, isJump: Bool
+  ) throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try ledger.writing { try ledger.noteStart(at: 1_000 * Self.day) }
+    let asks = (1_000 + days) * Self.day
+    let ages = try ledger.backupAges(at: asks, begun: asks, keep: keep * Self.day)
+    #expect((ages.jumped != nil) == isJump)
+  }
+
   @Test func `follows from runs in a ledger of an earlier version, too`() throws {
     let folder = try LedgerFolder()
     do {
