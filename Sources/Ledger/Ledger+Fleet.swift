@@ -21,6 +21,7 @@ extension Ledger {
     of pipeline: String, run: String, found: [String], taken: [String], unseen: [String]
   ) throws {
     guard let run = try knownKey(ofRun: run) else { return }
+    let pipeline = fleetFile(pipeline)
     var known: Set<Int64> = []
     for path in taken {
       let key = try key(ofStore: path)
@@ -164,6 +165,7 @@ extension Ledger {
   /// what is known of it, and is pending in the run.
   package func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) throws {
     guard let run = try knownKey(ofRun: run) else { return }
+    let pipeline = fleetFile(pipeline)
     let known = try verdictsKnown(of: run)
     for store in stores {
       let key = try key(ofStore: store.store)
@@ -190,7 +192,7 @@ extension Ledger {
     let standing = LedgerStanding(
       store: attempt.store, verdict: attempt.verdict, output: attempt.output, code: attempt.code,
       reason: attempt.reasons.first?.reason, message: attempt.reasons.first?.message)
-    try set(standing, store: store, place.pipeline, run)
+    try set(standing, store: store, fleetFile(place.pipeline), run)
   }
 
   /// A row that says the same already is left alone.

@@ -39,7 +39,8 @@ package struct RunOwner: Sendable, Equatable {
 
 extension Ledger {
   /// From here on only the runs of one pipeline are listed, with their backups and stores. What became of
-  /// a store that is asked for by its path is told of all.
+  /// a store that is asked for by its path is told of all. Whatever is added of its stores is of its fleet, also by runs
+  /// of a path at which its file was before.
   package func narrow(to owner: RunOwner) throws {
     let own = try ownFiles(of: owner)
     ownFleet = (own, try fleetFile(of: owner, own))
@@ -53,17 +54,20 @@ extension Ledger {
   }
 
   /// Takes the fleet of a pipeline that was moved or renamed over to its new path, with its quarantine. A ledger
-  /// in which nothing is to be changed is only read: a transaction that changes nothing waits for readers, too.
+  /// in which nothing is to be changed is only read: a transaction that changes nothing waits for readers, too. From
+  /// here on it is narrowed to the pipeline.
   package func adoptFleet(of owner: RunOwner) throws {
     let file = try fleetFile(of: owner, ownFiles(of: owner))
-    guard !file.isSameBytes(as: owner.file) else { return }
-    try writing {
-      for table in ["fleet", "quarantine"] {
-        try perform(
-          "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
-          [.text(file), .text(owner.file)])
+    if !file.isSameBytes(as: owner.file) {
+      try writing {
+        for table in ["fleet", "quarantine"] {
+          try perform(
+            "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
+            [.text(file), .text(owner.file)])
+        }
       }
     }
+    try narrow(to: owner)
   }
 
   /// The paths under which runs of a pipeline are known, that of the latest run first. One that is empty is

@@ -171,13 +171,26 @@ import Testing
     #expect(try reader?.knownStores(of: new.file, below: "/s") == 1)
     try reader?.narrow(to: other)
     #expect(try known(reader, by: other) == nil)
+    func isUnder(_ owner: RunOwner) throws -> Bool {
+      try known(Ledger(readingAt: folder.ledger), by: owner) == 1
+    }
     try ledger.adoptFleet(of: other)
-    #expect(try known(ledger, by: old) == 1)
+    #expect(try isUnder(old) && !isUnder(new))
     try ledger.adoptFleet(of: new)
-    #expect(try known(ledger, by: old) == nil)
-    #expect(try known(ledger, by: new) == 1)
-    try ledger.narrow(to: new)
+    #expect(try isUnder(new) && !isUnder(old))
     #expect(try ledger.report(ofRun: run.name).fleet?.found == 1, "of a run at the old path, too")
+    // What that run did becomes known after its file was moved, as after a crash.
+    let migrated = LedgerAttempt(
+      run: run.name, store: "/s/a", started: 1, ended: 2, verdict: "migrated", sourceBytes: 1)
+    try ledger.writing {
+      try ledger.add(migrated)
+      try ledger.beginFleet(
+        of: old.file, run: run.name, found: ["/s/a", "/s/b"], taken: ["/s/a", "/s/b"], unseen: [])
+      try ledger.settle(
+        [LedgerStanding(store: "/s/b", verdict: "refused")], of: old.file, run: run.name)
+    }
+    #expect(try ledger.fleet(of: new.file) == .init(found: 2, migrated: 1, refused: 1))
+    #expect(try Ledger(readingAt: folder.ledger)?.fleet(of: old.file) == nil)
     // A run that is resumed is where its pipeline is.
     run.file = new.file
     try ledger.writing { try ledger.begin(run, isResumed: true) }

@@ -82,7 +82,6 @@ package enum PipelineHistory {
     let ledger = try Ledger(copying: places.ledger)
     try ledger.adoptFleet(of: places.owner)
     try add(inState: places, left, to: ledger)
-    try ledger.narrow(to: places.owner)
     return ledger
   }
 
@@ -93,6 +92,8 @@ package enum PipelineHistory {
       try PipelineLedger.add(inState: places.state, to: ledger)
       try left.add(to: ledger)
     }
+    // What was added may have the first run of a path at which the pipeline was before.
+    try ledger.adoptFleet(of: places.owner)
   }
 
   /// Whether the ledger may lack what the state folder has: that it was lost, or put back from a copy, included.
@@ -138,7 +139,6 @@ package enum PipelineHistory {
       writingAt: places.ledger, now: Date().timeIntervalSince1970,
       patienceMilliseconds: patienceMilliseconds)
     try ledger.adoptFleet(of: places.owner)
-    try ledger.narrow(to: places.owner)
     let left = try LeftResults(of: places)
     if try ledger.isNew || isBehind(places, left) { try add(inState: places, left, to: ledger) }
     return ledger

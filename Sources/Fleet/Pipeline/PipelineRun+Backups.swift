@@ -26,7 +26,6 @@ extension PipelineRun {
               "The clock was put forward by \(Int(step)) s during the run. Backups of the run count from the "
                 + "time that it shows now."))
         }
-        try ledger.narrow(to: places.owner)
         return try BackupPruning(
           backupRetention, pipeline, models: template.given, places: places,
           now: Date().timeIntervalSince1970, begun: start.time
