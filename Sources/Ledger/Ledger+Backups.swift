@@ -203,54 +203,6 @@ extension Ledger {
     return backups
   }
 
-  /// Whether what a run made of a store was taken back since.
-  ///
-  /// Rollbacks take back what replaced the store last and stands, so the attempts tell, also where the backup
-  /// was removed and its state with it. A run that is resumed may migrate a store twice, and a rollback take one
-  /// of the two back.
-  ///
-  /// - Parameter identity: Of the state in which the migration left the store that is asked for; nil for all
-  ///   that the run made of it.
-  package func isUndone(
-    _ run: String, of store: String, leaving identity: String? = nil
-  ) throws -> Bool {
-    guard let key = try knownKey(ofStore: store) else { return false }
-    var standing: [(run: String, source: String?, identity: String?)] = []
-    try forEach(
-      """
-      SELECT runs.name, a.verdict, a.source, a.identity, a.destination
-      FROM attempts AS a
-      JOIN stores ON stores.id = a.store
-      JOIN runs ON runs.id = a.run
-      WHERE a.store = ?1
-        AND (
-          a.verdict = 'restored'
-          OR a.verdict = 'migrated' AND \(Self.wroteItself)
-            AND a.run IN (SELECT run FROM backups WHERE store = ?1 AND kind <> 'replaced'))
-      ORDER BY a.id
-      """, [.integer(key)]
-    ) { row in
-      let source = row.value(2).text
-      if row.value(1).text == "restored" {
-        guard let last = standing.last?.run else { return }
-        let version = row.value(4).text
-        let first = standing.lastIndex {
-          $0.run == last && $0.source != nil && $0.source == version
-        }
-        // Where nothing says how far back it went, all of the run.
-        let others = standing.lastIndex { $0.run != last }.map { $0 + 1 } ?? 0
-        standing.removeSubrange((first ?? others)...)
-      } else if let name = row.value(0).text,
-        standing.last?.run != name || standing.last?.source != source
-      {
-        standing.append((name, source, row.value(3).text))
-      }
-    }
-    return !standing.contains {
-      $0.run == run && (identity == nil || $0.identity == nil || $0.identity == identity)
-    }
-  }
-
   /// Whether a store had files of external data before or after one of its backups was made, and the last
   /// backup that is kept and has some.
   package func externalData(

@@ -169,25 +169,6 @@ extension Ledger {
     ) { paths.append($0.value(0).text ?? "") }
     return paths
   }
-
-  /// How many of the stores that a run migrated a rollback has put back to what they were before it, and no run has
-  /// come to since.
-  package func restoredStores(of pipeline: String, run: String) throws -> Int {
-    guard has(.fleet), let key = try knownKey(ofRun: run) else { return 0 }
-    var paths: [String] = []
-    try forEach(
-      """
-      SELECT DISTINCT stores.path
-      FROM fleet
-      JOIN stores ON stores.id = fleet.store
-      JOIN attempts AS a ON a.store = fleet.store
-      WHERE fleet.pipeline = ?1 AND fleet.verdict = 'restored'
-        AND a.run = ?2 AND a.verdict = 'migrated' AND \(Self.wroteItself)
-      """, [.text(fleetFile(pipeline)), .integer(key)]
-    ) { paths.append($0.value(0).text ?? "") }
-    // What was put back may be what a later run had made of it.
-    return try paths.count { try isUndone(run, of: $0) }
-  }
 }
 
 extension LedgerAttempt {

@@ -39,7 +39,11 @@ extension Ledger {
       counts: try counts(of: found))
     report.fleet = try fleet(of: found.file)
     if found.kind == .run {
-      let restored = try restoredStores(of: found.file, run: found.name)
+      // Of those that the run's last start found no more, or left otherwise, the counts say nothing.
+      let undone = try storesPutBack(after: found.name)
+      let restored = stores.count {
+        RunReport.goodVerdicts.contains($0.verdict) && undone.contains(FilePath($0.path))
+      }
       report.restored = restored > 0 ? restored : nil
     }
     let order = stores.indices.sorted {

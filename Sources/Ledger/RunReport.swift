@@ -15,7 +15,8 @@ package struct RunReport: Codable, Sendable, Equatable {
   /// Every store of the pipeline, each as the last start that came to it left it: others than the run's
   /// where that was over some of the stores, or where runs came after it. Nil where it is not known.
   package var fleet: Counts?
-  /// How many of the stores that the run migrated a rollback has put back since; nil for none.
+  /// How many of the stores that the run migrated a rollback has put back since, and no run has migrated again; nil
+  /// for none.
   package var restored: Int?
   package var totals: Totals
   /// The versions that stores were found in, the most frequent first. Only stores that were planned have

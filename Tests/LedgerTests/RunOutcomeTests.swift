@@ -206,6 +206,59 @@ import Testing
     }
   }
 
+  private func migrate(_ ledger: Ledger, _ run: String, _ store: String, at time: Double) throws {
+    try ledger.add(attempt(run, store, "migrated", from: "A", to: "B", at: time))
+    try ledger.add(backup(run, store))
+  }
+
+  private func putBack(_ ledger: Ledger, _ rollback: String, at time: Double) throws {
+    try begin(ledger, rollback, .rollback)
+    for path in Self.paths {
+      try ledger.add(attempt(rollback, path, "restored", to: "A", at: time))
+    }
+  }
+
+  @Test func `calls stores restored until they are migrated again, whatever runs have found since`()
+    throws
+  {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try ledger.writing {
+      try begin(ledger, "1")
+      for path in Self.paths { try migrate(ledger, "1", path, at: 1) }
+      try ledger.end("1", at: 2, exitCode: 0, .init(found: 3, migrated: 3))
+      try putBack(ledger, "2", at: 3)
+      try begin(ledger, "3")
+      for path in Self.paths { try ledger.add(attempt("3", path, "refused", at: 4)) }
+      try ledger.end("3", at: 5, exitCode: 3, .init(found: 3, refused: 3))
+    }
+    #expect(try ledger.report(ofRun: "1").restored == 3)
+    try ledger.writing {
+      try begin(ledger, "4")
+      try migrate(ledger, "4", "/r/a", at: 6)
+    }
+    #expect(try ["1", "3", "4"].map { try ledger.report(ofRun: $0).restored } == [2, nil, nil])
+  }
+
+  @Test func `calls no store restored that its last start left otherwise, or did not find`() throws
+  {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    let left = ["/r/b", "/r/c"]
+    try ledger.writing {
+      try begin(ledger, "1")
+      for path in Self.paths { try migrate(ledger, "1", path, at: 1) }
+      try begin(ledger, "1", isResumed: true)
+      try ledger.beginFleet(of: Self.file, run: "1", found: left, taken: left, unseen: [])
+      try ledger.add(attempt("1", "/r/c", "refused", at: 2))
+      try ledger.end("1", at: 3, exitCode: 3, .init(found: 2, migrated: 1, refused: 1))
+      try putBack(ledger, "2", at: 4)
+    }
+    let report = try ledger.report(ofRun: "1")
+    #expect(report.stores.map(\.verdict) == ["migrated", "refused"])
+    #expect(report.restored == 1)
+  }
+
   @Test func `of a rollback that was killed has the stores that it did not come to`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()
