@@ -189,7 +189,7 @@ enum HistoryRecord {
     var started: Double
     var ended: Double?
     /// How long its starts were at work, without the time between them: those that ended, and those that were
-    /// killed up to their last store. Nil for one that is under way.
+    /// killed up to their last store. Nil for one that is under way, or that was killed and nothing has begun since.
     var workedSeconds: Double?
     var exitCode: Int?
     var starts: Int
@@ -203,7 +203,7 @@ enum HistoryRecord {
       kind = run.kind.rawValue
       started = run.started
       ended = run.ended
-      workedSeconds = run.ended == nil ? nil : run.workedSeconds
+      workedSeconds = run.workedSeconds
       exitCode = run.exitCode
       starts = run.starts
       host = run.host

@@ -10,16 +10,30 @@ extension Ledger {
       """
       UPDATE runs
       SET resumed = NULL,
-        worked = coalesce(worked, 0) + max(0, coalesce(?2, (
-          SELECT max(a.ended) FROM attempts AS a
-          WHERE a.run = runs.id AND a.verdict NOT IN ('gone', '\(Self.untried)')), resumed) - resumed)
+        worked = coalesce(worked, 0) + max(0, coalesce(?2, \(Self.lastStore), resumed) - resumed)
       WHERE name = ?1 AND ended IS NULL AND resumed IS NOT NULL
       """, [.text(run), .optional(end)])
   }
 
-  /// For a query of runs.
+  /// When a run came to the end of its last store, in SQL.
+  private static let lastStore = """
+    (SELECT max(a.ended) FROM attempts AS a
+     WHERE a.run = runs.id AND a.verdict NOT IN ('gone', '\(untried)'))
+    """
+
+  /// For a query of runs: NULL while a start may be at work. One without an end was killed where another start, whichever
+  /// pipeline's, has begun after it: nobody else is at work then.
   var workedColumn: String {
-    has(.workedTime) ? "worked" : "CASE WHEN starts = 1 THEN max(0, ended - started) END"
+    guard has(.workedTime), has(.starts) else {
+      return "CASE WHEN starts = 1 THEN max(0, ended - started) END"
+    }
+    return """
+      CASE
+        WHEN ended IS NOT NULL THEN worked
+        WHEN (SELECT max(id) FROM starts) > (SELECT max(id) FROM starts WHERE time = runs.resumed)
+        THEN coalesce(worked, 0) + max(0, coalesce(\(Self.lastStore), resumed) - resumed)
+      END
+      """
   }
 
   /// Gives runs that earlier versions have written their time, where the ledger tells.

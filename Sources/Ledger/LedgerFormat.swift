@@ -20,9 +20,9 @@
 ///       host          where the last start was
 ///       workers       of the last start
 ///       options       of the last start: a JSON array of the command line's arguments
-///       resumed       when the start began that is under way; NULL where none is
-///       worked        seconds that its starts which ended were at work, and those that were killed up to
-///                     their last store; NULL where it is not known
+///       resumed       when the last start began; NULL once it has ended
+///       worked        seconds that its starts which ended were at work, and those that were killed and resumed
+///                     up to their last store; NULL where it is not known
 ///       message       why the last start ended before it had a result; NULL where it had one
 ///       found … earlier  stores by verdict, as in the summary; NULL before stores were counted
 ///     stores        one row for each store that a run found, or that has a backup

@@ -25,7 +25,7 @@ package struct LedgerRun: Codable, Sendable, Equatable {
   /// Nil before the stores were counted.
   package var counts: RunReport.Counts?
   /// How long its starts were at work, without the time between them: those that ended, and those that were
-  /// killed up to their last store. Nil where it is not known.
+  /// killed up to their last store. Nil where it is not known, and while the last one may still be at work.
   package var workedSeconds: Double?
 
   package init(

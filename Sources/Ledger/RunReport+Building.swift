@@ -110,7 +110,7 @@ extension RunReport.Run {
       seconds: run.ended.map { max(0, $0 - run.started) }, exitCode: run.exitCode,
       starts: run.starts,
       host: run.host, workers: run.workers, options: run.options)
-    workedSeconds = run.ended == nil ? nil : run.workedSeconds
+    workedSeconds = run.workedSeconds
     message = run.message
   }
 }

@@ -195,6 +195,29 @@ import Testing
     #expect(try worked(ledger) == 25.5)
   }
 
+  /// Another pipeline of the folder runs next, by a clock that was set back.
+  @Test
+  func `of a start that was killed counts once another one begins, although nobody resumes it`()
+    throws
+  {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try begin(ledger, at: 1_000, isResumed: false)
+    try ledger.writing { try ledger.add(LedgerSample.failed("ada", at: 1_020)) }
+    #expect(try worked(ledger) == nil, "it may be at work")
+    var other = LedgerSample.run
+    (other.name, other.pipeline, other.file) = ("other", "other", "/srv/other.yaml")
+    other.started = 990
+    try ledger.writing { try ledger.begin(other) }
+    #expect(try worked(ledger) == 20.5)
+    #expect(try ledger.report(ofRun: LedgerSample.run.name).run.workedSeconds == 20.5)
+    #expect(try ledger.run(named: other.name).workedSeconds == nil)
+    try begin(ledger, at: 2_000)
+    #expect(try worked(ledger) == nil)
+    try end(ledger, at: 2_005)
+    #expect(try worked(ledger) == 25.5)
+  }
+
   @Test func `is not negative where the clock was set back meanwhile`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()

@@ -135,6 +135,30 @@ import Testing
     #expect(try godwit(folder, "rollback", "p3").summary["restored"] as? Int == 1)
   }
 
+  /// The run of one is killed, and its file renamed before anybody asks; then the other one runs.
+  @Test func `that was renamed keeps what a killed run of it has done, and its time`() throws {
+    var seen = 0
+    for step in stride(from: 14, to: 36, by: 2) {
+      let folder = try pair()
+      for name in ["b", "c"] { try folder.writeOrder("one/\(name)") }
+      guard try godwit(folder, "run", "p1", killAfter: step).status == -SIGKILL else { break }
+      try FileManager.default.moveItem(
+        atPath: folder.path("p1.yaml"), toPath: folder.path("p3.yaml"))
+      let status = try godwit(folder, "status", "p3").summary
+      let counts = try #require(status["counts"] as? [String: Any])
+      let found = try #require(counts["found"] as? Int)
+      let pending = try #require(counts["pending"] as? Int)
+      let backups = try #require(status["backups"] as? Int)
+      #expect(found - pending == backups, "step \(step)")
+      try #require(try godwit(folder, "run", "p2").status == 0)
+      guard backups > 1 else { continue }
+      seen += 1
+      let killed = try #require(try godwit(folder, "history", "p3").lines.first)
+      #expect(killed["ended"] == nil && killed["workedSeconds"] as? Double ?? 0 > 0)
+    }
+    #expect(seen > 0)
+  }
+
   @Test func `act on no store outside of the present roots`() throws {
     let folder = try pair()
     let file = folder.path("p1.yaml")
