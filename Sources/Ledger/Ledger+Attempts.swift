@@ -88,6 +88,17 @@ extension Ledger {
     ) { try body(Self.attempt($0)) }
   }
 
+  /// Whether a run, whichever pipeline's, has written a file as the destination of a store.
+  package func hasWritten(_ output: String, from store: String) throws -> Bool {
+    guard let key = try knownKey(ofStore: store) else { return false }
+    var isKnown = false
+    try forEach(
+      "SELECT 1 FROM attempts WHERE store = ?1 AND output = ?2 AND verdict = 'migrated' LIMIT 1",
+      [.integer(key), .text(output)]
+    ) { _ in isKnown = true }
+    return isKnown
+  }
+
   /// How many stores were put back by rollbacks after a run.
   package func storesRestored(since run: String) throws -> Int {
     var count = 0
