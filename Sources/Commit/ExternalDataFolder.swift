@@ -29,16 +29,22 @@ package enum ExternalDataFolder {
   /// folder and the one above that. Those that are there stay as they are, and these have their names once they
   /// have their rights: what a crash leaves has another, see ``DurableFile/removeUnfinished(_:)``.
   ///
-  /// - Parameter store: The file of which the rights follow where there is no original.
+  /// - Parameter store: The file of which the rights follow where there is no original. It is there, unless its volume
+  ///   is away.
+  /// - Throws: `DurabilityError.unreachable` where it is not there, or what the two are made in: nothing is made in the
+  ///   place of a store's folder, nor on a mount point.
   package static func make(_ folder: FilePath, like original: FilePath?, of store: FilePath) throws
   {
     if try DurableFile.isFolder(folder) { return }
+    guard try FilePresence.isThere(store) else {
+      throw DurabilityError.unreachable(store, obstacle: "there is no such file")
+    }
     let support = folder.removingLastComponent()
     let made = try DurableFile.isFolder(support) ? folder : support
     let new = try PendingFile.freeTemporaryPath(of: made)
     let inner = folder.lastComponent.map { made == folder ? new : new.appending($0) } ?? new
     do {
-      try DurableFile.makeFolder(inner)
+      try DurableFile.makeFolder(inner, below: new.removingLastComponent())
       try DurableFile.copyRights(ofFolder: original, orFile: store, to: inner)
       if made != folder {
         try DurableFile.copyRights(
@@ -48,6 +54,7 @@ package enum ExternalDataFolder {
     } catch let error as DurabilityError
       where error.isNotFound || error.errno == .directoryNotEmpty || error.errno == .fileExists
     {
+      _ = try FilePresence.isThere(support)
       // An application, or the commit of a store that shares the folder, was faster: it may have had the temporary
       // name, too. Where that is still there, something else is missing.
       if error.isNotFound, try DurableFile.exists(new) { throw error }

@@ -144,13 +144,18 @@ extension DurableFile {
 
 extension DurableFile {
   /// Makes a folder, and those above it that are missing. One that is there stays as it is.
+  ///
+  /// - Parameter base: A folder above it that is not made, nor those above that: where it is missing, its volume may
+  ///   be away, and nothing belongs on the mount point. Nil for none.
   package static func makeFolder(
-    _ path: FilePath, permissions: FilePermissions = .ownerReadWriteExecute,
+    _ path: FilePath, below base: FilePath? = nil,
+    permissions: FilePermissions = .ownerReadWriteExecute,
     surviving durability: Durability = .powerCut
   ) throws {
+    let base = base?.lexicallyNormalized()
     var missing: [FilePath] = []
     var next = path.lexicallyNormalized()
-    while try !next.isEmpty && !isFolder(next) {
+    while try !next.isEmpty && next != base && !isFolder(next) {
       missing.append(next)
       let folder = next.folder
       if folder == next { break }
@@ -174,8 +179,8 @@ extension DurableFile {
     }
   }
 
-  /// What ``makeFolder(_:permissions:surviving:)`` would say of what stands in the folder's place, or in that of one
-  /// on the way to it. Changes nothing.
+  /// What ``makeFolder(_:below:permissions:surviving:)`` would say of what stands in the folder's place, or in that
+  /// of one on the way to it. Changes nothing.
   ///
   /// - Throws: ``DurabilityError/notFolder(_:_:)``.
   package static func checkFolderPlace(_ path: FilePath) throws {

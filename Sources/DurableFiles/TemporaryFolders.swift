@@ -56,7 +56,7 @@ package enum TemporaryFolders {
     }
   }
 
-  /// As ``DurableFile/makeFolder(_:permissions:surviving:)`` has it.
+  /// As ``DurableFile/makeFolder(_:below:permissions:surviving:)`` has it.
   private static func name(_ folder: FilePath) -> String { folder.lexicallyNormalized().string }
 
   /// Removes them all, while others may be at work in them: none is made from here on, and what comes into

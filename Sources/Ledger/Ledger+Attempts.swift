@@ -50,7 +50,8 @@ extension Ledger {
 
   /// How each file that runs of the pipeline wrote was left, by the last attempt that wrote it, in the byte
   /// order of the stores' paths. That is a migration in place or a rollback, whichever pipeline's; where a run
-  /// wrote elsewhere since, beside the store or of a snapshot of it, that is one more.
+  /// wrote elsewhere since, beside the store or of a snapshot of it, that is one more. A file may be the output of one
+  /// store and a store itself: it is one, as the later of the two attempts left it.
   ///
   /// - Parameter store: Nil for all.
   package func forEachLeft(
@@ -66,18 +67,36 @@ extension Ledger {
         JOIN stores ON stores.id = a.store
         JOIN runs ON runs.id = a.run
         WHERE a.verdict IN ('migrated', 'restored') AND (?1 IS NULL OR stores.path = ?1)
-        GROUP BY a.store)
-      SELECT \(attemptColumns)
-      FROM (
+        GROUP BY a.store
+      ), written AS (
         SELECT latest AS id FROM last WHERE own IS NOT NULL
         UNION ALL
-        SELECT elsewhere FROM last WHERE elsewhere > coalesce(own, 0)) AS last
-      JOIN attempts AS a ON a.id = last.id
+        SELECT elsewhere FROM last WHERE elsewhere > coalesce(own, 0)
+      ), files AS (
+        SELECT max(a.id) AS id
+        FROM written
+        JOIN attempts AS a ON a.id = written.id
+        JOIN stores ON stores.id = a.store
+        GROUP BY coalesce(a.output, stores.path))
+      SELECT \(attemptColumns)
+      FROM files
+      JOIN attempts AS a ON a.id = files.id
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
       ORDER BY stores.path, a.id
       """, [.optional(store)]
     ) { try body(Self.attempt($0)) }
+  }
+
+  /// Whether a run, whichever pipeline's, has written a file as the destination of a store.
+  package func hasWritten(_ output: String, from store: String) throws -> Bool {
+    guard let key = try knownKey(ofStore: store) else { return false }
+    var isKnown = false
+    try forEach(
+      "SELECT 1 FROM attempts WHERE store = ?1 AND output = ?2 AND verdict = 'migrated' LIMIT 1",
+      [.integer(key), .text(output)]
+    ) { _ in isKnown = true }
+    return isKnown
   }
 
   /// How many stores were put back by rollbacks after a run.

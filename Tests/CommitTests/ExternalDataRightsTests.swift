@@ -79,6 +79,47 @@ private func setMode(_ mode: Int, _ paths: FilePath...) throws {
   }
 }
 
+/// Its volume may be away, and what is left of it an empty mount point.
+@Suite struct `A store's folder that is moved away` {
+  @Test(arguments: [
+    (false, true),  // since somebody looked
+    (false, false), (true, false),  // a mount point
+  ])
+  func `gets no folders of external data`(hasFolder: Bool, hasStore: Bool) throws {
+    let scratch = try Scratch()
+    let root = scratch.path.appending("root")
+    let store = (hasStore ? scratch.path : root).appending("a.sqlite")
+    if hasFolder { try DurableFile.makeFolder(root) }
+    if hasStore { try DurableFile.write([], to: store) }
+    let folder = StoreFiles(root.appending("a.sqlite")).externalDataFolder
+    let error = #expect(throws: DurabilityError.self) {
+      try ExternalDataFolder.make(folder, like: nil, of: store)
+    }
+    #expect(error?.isUnreachable == true)
+    #expect(try DurableFile.exists(root) == hasFolder)
+    if hasFolder { #expect(try DurableFile.names(in: root).isEmpty) }
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `is not made again by a commit, at whichever step`(way: SwapFixture.Way) throws {
+    for step in 1...(try SwapFixture.durableSteps(way)) {
+      let fixture = try SwapFixture(way)
+      let assembled = try fixture.assemble()
+      let away = fixture.scratch.path.appending("away").string
+      let counter = StepCounter(stoppingAfter: step)
+      try? DurableSteps.observing(with: { _, _ in
+        do {
+          try counter.pass()
+        } catch {
+          try FileManager.default.moveItem(atPath: fixture.folder.string, toPath: away)
+        }
+      }) { _ = try fixture.swap.commit(assembled) }
+      #expect(FileManager.default.fileExists(atPath: away), "step \(step)")
+      #expect(try !DurableFile.exists(fixture.folder), "step \(step)")
+    }
+  }
+}
+
 @Suite struct `Files of external data that a commit makes` {
   private static let user: uid_t = 12_345
 

@@ -65,23 +65,6 @@ private final class RestorationFixture {
   }
 }
 
-private final class Crash: Sendable {
-  private let count = Mutex(0)
-  private let last: Int
-
-  init(after last: Int = .max) { self.last = last }
-
-  var steps: Int { count.withLock { $0 } }
-
-  func pass() throws {
-    let now = count.withLock {
-      $0 += 1
-      return $0
-    }
-    if now == last { throw SimulatedCrash() }
-  }
-}
-
 @Suite struct `A backup that is put back` {
   private static let ways = [SwapFixture.Way.settled, .walled]
 
@@ -100,7 +83,7 @@ private final class Crash: Sendable {
 
   @Test(arguments: ways)
   func `leaves one whole store after a crash at any step`(way: SwapFixture.Way) throws {
-    let counter = Crash()
+    let counter = StepCounter()
     let undisturbed = try RestorationFixture(way)
     try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
       _ = try undisturbed.restore()
@@ -108,7 +91,7 @@ private final class Crash: Sendable {
     #expect(counter.steps > 20)
     for step in 1...counter.steps {
       let fixture = try RestorationFixture(way)
-      let crash = Crash(after: step)
+      let crash = StepCounter(stoppingAfter: step)
       #expect(throws: SimulatedCrash.self) {
         try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
           _ = try fixture.restore()
@@ -129,6 +112,31 @@ private final class Crash: Sendable {
       let names = files(below: fixture.swap.folder)
       #expect(!names.contains { $0.contains("partial") || $0.contains("clone") }, "step \(step)")
       #expect(!names.contains { $0.contains("-restored-") }, "step \(step)")
+    }
+  }
+
+  @Test(arguments: ways)
+  func `makes no folder where the store's was moved away, at whichever step`(
+    way: SwapFixture.Way
+  ) throws {
+    let counter = StepCounter()
+    let undisturbed = try RestorationFixture(way)
+    try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
+      _ = try undisturbed.restore()
+    }
+    for step in 1...counter.steps {
+      let fixture = try RestorationFixture(way)
+      let (folder, away) = (fixture.swap.folder, fixture.swap.scratch.path.appending("away").string)
+      let crash = StepCounter(stoppingAfter: step)
+      try? DurableSteps.observing(with: { _, _ in
+        do {
+          try crash.pass()
+        } catch {
+          try FileManager.default.moveItem(atPath: folder.string, toPath: away)
+        }
+      }) { _ = try fixture.restore() }
+      #expect(FileManager.default.fileExists(atPath: away), "step \(step)")
+      #expect(try !DurableFile.exists(folder), "step \(step)")
     }
   }
 

@@ -188,6 +188,20 @@ func steps(
     #expect(try steps { try DurableFile.makeFolder(path) }.taken == [])
   }
 
+  @Test func `is made below another one only while that is there`() throws {
+    let folder = try TemporaryFolder()
+    let base = folder.file("a").appending("b")
+    let path = base.appending("c").appending("d")
+    let error = #expect(throws: DurabilityError.self) {
+      try DurableFile.makeFolder(path, below: base)
+    }
+    #expect(error?.isNotFound == true)
+    #expect(try !DurableFile.exists(folder.file("a")))
+    try DurableFile.makeFolder(base)
+    try DurableFile.makeFolder(path, below: base)
+    #expect(try DurableFile.isFolder(path))
+  }
+
   @Test func `cannot take the place of a file`() throws {
     let folder = try TemporaryFolder()
     try DurableFile.write([1], to: folder.file("a"))

@@ -129,10 +129,12 @@ import Testing
   @Test func `leaves out what it wrote beside a store`() throws {
     let scratch = try Scratch()
     try fill(scratch, ["a.sqlite", "a-2.sqlite", "b-2.sqlite"])
-    let pipeline = try pipeline(scratch, commit: "{ beside: -2 }")
-    #expect(
-      found(try StoreSearch(pipeline, state: nil).run(), scratch.path)
-        == ["a.sqlite", "b-2.sqlite"])
+    let findings = try StoreSearch(
+      try pipeline(scratch, commit: "{ beside: -2 }"), state: nil
+    ).run()
+    #expect(found(findings, scratch.path) == ["a.sqlite", "b-2.sqlite"])
+    #expect(findings.besides.map(\.source.lastComponent?.string) == ["a.sqlite"])
+    #expect(findings.besides.map(\.file.path.lastComponent?.string) == ["a-2.sqlite"])
   }
 
   @Test func `adds the write-ahead log to a store's bytes`() throws {

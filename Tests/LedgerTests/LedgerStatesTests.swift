@@ -103,6 +103,32 @@ import Testing
     #expect(verdicts == ["restored"])
   }
 
+  @Test func `are told once of a file that is a store and another one's output`() throws {
+    let folder = try LedgerFolder()
+    defer { withExtendedLifetime(folder) {} }
+    let ledger = try folder.open()
+    let file = Self.store + "-next"
+    func left() throws -> [String] {
+      var files: [String] = []
+      try ledger.forEachLeft { files.append("\($0.run) \($0.output ?? $0.store)") }
+      return files
+    }
+    func add(_ number: Int, _ text: String, isOutput: Bool) throws {
+      var next = attempt(number, text)
+      if isOutput { next.output = file } else { next.store = file }
+      try ledger.writing { try ledger.add(next) }
+    }
+    try add(0, "1 A > 2 A", isOutput: true)
+    #expect(try left() == ["run-0 \(file)"])
+    try add(1, "2 A > 3 A", isOutput: false)
+    #expect(try left() == ["run-1 \(file)"])
+    try add(2, "2 A", isOutput: false)
+    #expect(try left() == ["run-2 \(file)"])
+    // The run finds what it would write.
+    try add(3, "1 A > 2 A", isOutput: true)
+    #expect(try left() == ["run-3 \(file)"])
+  }
+
   @Test func `are known of ledgers whose attempts have no UUIDs`() throws {
     let folder = try LedgerFolder()
     do {

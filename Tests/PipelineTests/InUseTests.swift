@@ -154,4 +154,17 @@ import Testing
       try folder.table("stores/a.sqlite", "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER ORDER BY 1")
         == ["A 5.0", "B 7.0"])
   }
+
+  @Test func `takes no other output of a store for its snapshot`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"], "commit: { beside: -2 }")
+    let reader = try folder.reader(of: "a")
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+    try folder.set("", stores: "{ roots: stores, exclude: \"*-2.sqlite\", in-use: snapshot }")
+    for _ in 1...2 {
+      let run = try Godwit.run(folder)
+      #expect(run.status == 0 && run.summary["snapshots"] as? Int == 1, "\(run.messages)")
+      #expect(folder.storeFiles().count { $0.hasPrefix("a.sqlite.godwit-snapshot-") } == 1)
+    }
+    try reader.close()
+  }
 }

@@ -254,6 +254,44 @@ private struct KillError: Error {}
     }
     throw KillError()
   }
+
+  @Test func `is told from a store of the fleet that lies in its place`() throws {
+    let folder = try PipelineFolder.orders(["a-2"], "commit: { beside: -2 }")
+    try folder.write("stores/a.sqlite", "Orders.xcdatamodeld/Orders 2", "SELECT 1")
+    #expect(try folder.godwit(["plan"]).summary["found"] as? Int == 2)
+    for earlier in 0...1 {
+      let run = try Godwit.run(folder)
+      #expect(run.status == 0 && run.counts == "2 found, 1 migrated, 1 same-model")
+      #expect(run.summary["earlier"] as? Int == earlier)
+    }
+    #expect(
+      folder.storeFiles().filter { !$0.hasPrefix(".") }
+        == ["a-2-2.sqlite", "a-2.sqlite", "a.sqlite"])
+  }
+
+  /// Where both are lost, it is a store of an older version like any other.
+  @Test(arguments: ["", "state", "ledger.sqlite"])
+  func `is none of an earlier destination that a run is known to have written`(
+    lost: String
+  ) throws {
+    let folder = try PipelineFolder("notes-progressive")
+    let model = try FixtureModels.model(at: folder.path("Notes.xcdatamodeld/Notes.xcdatamodel"))
+    try StoreGenerator(model, options: StoreOptions(seed: 1, rows: 20))
+      .write(to: folder.path("stores/a.sqlite"))
+    for (version, counts) in [("Notes 3", "1 found, 1 migrated"), ("Notes 4", "1 found, 1 failed")]
+    {
+      try """
+      stores: { roots: stores }
+      models: Notes.xcdatamodeld
+      commit: { beside: -new }
+      destination: \(version)
+
+      """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+      let run = try Godwit.run(folder)
+      #expect(run.counts == counts, "\(run.messages)")
+      if !lost.isEmpty { try? FileManager.default.removeItem(atPath: folder.path(lost)) }
+    }
+  }
 }
 
 @Suite struct `A result that nobody can read` {

@@ -23,6 +23,7 @@ extension PipelineRun {
     switch known.verdict {
     case .sameModel: return Outcome(store: store, result: sameModel(known))
     case .migrated:
+      if let output = known.output, !isPlace(output, of: store) { return nil }
       // It may have been put back.
       if let trace = known.backup ?? known.output,
         (try? FileKind(at: FilePath(trace))) != .regular

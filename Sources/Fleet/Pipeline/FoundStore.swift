@@ -42,6 +42,13 @@ extension FoundStore {
   }
 }
 
+extension [FoundStore] {
+  /// In the byte order of their paths.
+  mutating func sortByPath() {
+    sort { $0.path.string.utf8.lexicographicallyPrecedes($1.path.string.utf8) }
+  }
+}
+
 extension Pipeline {
   /// Where the destination of a store goes; nil for into its place.
   package func output(of store: FilePath) -> FilePath? {

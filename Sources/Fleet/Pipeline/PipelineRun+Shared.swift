@@ -21,8 +21,10 @@ extension PipelineRun {
     let (pipeline, selection, roots) = (pipeline, options.selection, roots)
     return try await onOwnThread {
       var findings = try StoreSearch(pipeline, state: state).run()
+      findings.all += strangers(among: findings.besides)
+      findings.all.sortByPath()
       (findings.stores, findings.unknown, findings.unmatched) = try selection.chosen(
-        from: findings.stores, roots: roots)
+        from: findings.all, roots: roots)
       return findings
     }
   }

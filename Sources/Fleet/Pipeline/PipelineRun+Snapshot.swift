@@ -60,10 +60,19 @@ extension PipelineRun {
     _ store: FoundStore, _ known: PipelineLedger.Entry, _ settings: String
   ) throws -> String? {
     guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
-      let output = known.output, output != store.path.string,
+      let output = known.output, output != store.path.string, isPlace(output, of: store),
       try Self.isThere(FilePath(output), of: known)
     else { return nil }
     return known.identity
+  }
+
+  /// Whether what was made of a store lies where this pipeline has it, or a snapshot, written: the key `commit` may have
+  /// been another one then, or another pipeline's.
+  func isPlace(_ output: String, of store: FoundStore) -> Bool {
+    if let place = pipeline.output(of: store.path) { return output == place.string }
+    return output == store.path.string
+      || LedgerStanding.verdict("migrated", output: output, ofStore: store.path.string)
+        == LedgerStanding.snapshot
   }
 
   /// The snapshot that was made of a store as it is now; nil where there is none.

@@ -97,6 +97,12 @@ extension Rollback {
   }
 
   static func refusal(of backup: LedgerBackup, _ error: any Error) -> Item {
+    let path = FilePath(backup.store)
+    // Whatever else failed, failed for that.
+    if let obstacle = FilePresence(of: path).obstacle {
+      let unreachable = DurabilityError.unreachable(path, obstacle: obstacle)
+      return refusal(of: backup, "unreachable", "\(unreachable)")
+    }
     if case CommitError.sourceChanged(let store) = error {
       return refusal(of: backup, "changed-since", changedMessage(store.string))
     }

@@ -17,6 +17,8 @@ struct StoreSearch {
     var stores: [FoundStore] = []
     /// All of the pipeline's, likewise.
     var all: [FoundStore] = []
+    /// Files in the places of outputs beside stores, none of the above.
+    var besides: [Beside] = []
     /// Folders that could not be read, and what in them could not be looked at: there may be stores.
     var unreadable: [Unreadable] = []
     /// Symbolic links that a pattern means, or that may lead to something that it means.
@@ -36,6 +38,12 @@ struct StoreSearch {
     var emptyRoots: [FilePath] = []
     /// Main files of backups of stores that the patterns mean, in no order.
     var backups: [FoundBackup] = []
+  }
+
+  /// A file that lies where the pipeline writes the destination of a store beside that.
+  struct Beside: Sendable {
+    var source: FilePath
+    var file: FoundStore
   }
 
   /// A place that counts as a store that failed, since there may be stores of which nothing is known.
@@ -91,11 +99,16 @@ struct StoreSearch {
       used.formUnion(usedHere)
     }
     findings.idlePatterns = pipeline.stores.include.map(\.text).filter { !used.contains($0) }
-    findings.stores.sort { $0.path.string.utf8.lexicographicallyPrecedes($1.path.string.utf8) }
-    // What an earlier run wrote beside a store.
+    findings.stores.sortByPath()
+    // What an earlier run wrote beside a store, or else see ``PipelineRun/strangers(among:)``.
     if case .beside = pipeline.commit {
-      let outputs = Set(findings.stores.compactMap { pipeline.output(of: $0.path) })
-      findings.stores.removeAll { outputs.contains($0.path) }
+      let sources = Dictionary(
+        findings.stores.compactMap { store in pipeline.output(of: store.path).map { ($0, store) } },
+        uniquingKeysWith: { first, _ in first })
+      findings.besides = findings.stores.compactMap { file in
+        sources[file.path].map { Beside(source: $0.path, file: file) }
+      }
+      findings.stores.removeAll { sources[$0.path] != nil }
     }
     findings.all = findings.stores
     if findings.all.isEmpty { (findings.idlePatterns, findings.emptyRoots) = ([], []) }
