@@ -48,16 +48,21 @@ extension DestinationSchema {
   ///
   /// A trigger is carried when every table and column of the model that its text names is, under
   /// the destination, that of the successor of the same entity and property; when numbers of entities
-  /// that it may compare with are those of their successors; and when SQLite accepts it over the
-  /// destination's schema.
+  /// that it may compare with are those of their successors; when what a derived attribute that it keeps
+  /// is derived from has the same place; and when SQLite accepts it over the destination's schema.
+  ///
+  /// - Parameter isDropped: Tells of a table that is not the model's whether the destination lacks it.
   package func carriedTriggers(
-    from source: StoreBinding, successors: SuccessorNames = .same
+    from source: StoreBinding, successors: SuccessorNames = .same,
+    without isDropped: (String) -> Bool = { _ in false }
   ) throws -> CarriedTriggers {
     var result = CarriedTriggers()
     var kept: [SchemaObject] = []
     let triggers = source.store.schemaObjects.filter { $0.kind == .trigger && $0.sql != nil }
     if !triggers.isEmpty {
-      let trial = try SQLiteError.nilByContent { try trialConnection(source.store) }
+      let trial = try SQLiteError.nilByContent {
+        try trialConnection(source.store, without: isDropped)
+      }
       let comparison = TriggerComparison(source, layout, successors)
       for trigger in triggers {
         if let sql = trigger.sql, let trial, comparison.isSame(trigger),
@@ -87,12 +92,14 @@ extension DestinationSchema {
     return result
   }
 
-  /// The destination's schema and the source's foreign tables, without a row.
-  private func trialConnection(_ source: SourceStore) throws -> Connection {
+  /// The destination's schema and the foreign tables that are carried, without a row.
+  private func trialConnection(
+    _ source: SourceStore, without isDropped: (String) -> Bool
+  ) throws -> Connection {
     let trial = try Connection(path: ":memory:", mode: .create)
     try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     for statement in statements { try trial.execute(statement.sql) }
-    for table in try source.foreignTables() where !table.isVirtual {
+    for table in try source.foreignTables() where !table.isVirtual && !isDropped(table.name) {
       try? trial.define(.table, table.sql)
     }
     return trial
@@ -164,7 +171,7 @@ private struct TriggerComparison {
             CarriedTriggers.keeps(trigger.name, on: trigger.table, property.name, of: name)
           else { return false }
           let old = source.hierarchy.property(property.name, of: name)?.property.attribute
-          return old?.derivationExpression == derivation
+          return old?.derivationExpression == derivation && keepsPairs(of: derivation, in: name)
         }
       }
       guard isKept else { return false }
@@ -182,6 +189,33 @@ private struct TriggerComparison {
     if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
     if !text.filledByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
     return words.contains(trigger.table.columnKey) && words.allSatisfy(isSame)
+  }
+
+  /// Whether the pairs of each relationship that a derivation leads over lie in the same place in both stores: the
+  /// trigger's text, which names it, says nothing about the relationship that they are of.
+  private func keepsPairs(of derivation: String, in entity: EntityName) -> Bool {
+    derivation.utf8.split { "(), ".utf8.contains($0) }.allSatisfy { path in
+      var (old, new) = (entity, entity)
+      for key in path.split(separator: UInt8(ascii: ".")).map({ String(Substring($0)) }) {
+        let was = source.hierarchy.property(key, of: old)
+        let declared = destination.hierarchy.property(key, of: new)
+        guard place(of: was, in: source.layout) == place(of: declared, in: destination) else {
+          return false
+        }
+        // Nothing has the name of a function or an operator.
+        if let target = was?.property.relationship?.destinationEntity { old = target }
+        if let target = declared?.property.relationship?.destinationEntity { new = target }
+      }
+      return true
+    }
+  }
+
+  /// The table and the columns with the pairs of a relationship; none for anything else.
+  private func place(of declared: EntityHierarchy.Declared?, in layout: StoreLayout) -> [String]? {
+    guard let declared, let relationship = declared.property.relationship else { return nil }
+    return layout.pairStorage(of: relationship, declaredBy: declared.entity).map {
+      [$0.table, $0.ownerColumn, $0.targetColumn]
+    }
   }
 
   /// Whether every number of an entity is that of its successor.

@@ -3,8 +3,8 @@ import GodwitSQLite
 /// Converts a number to another numeric attribute type, as its column would hold it.
 ///
 /// Apple documents that inference converts between numeric types and not how a value that does
-/// not fit is narrowed: integers and booleans are truncated toward zero and clamped to the
-/// type's range, so that the result is always a value of the type.
+/// not fit is narrowed: integers are truncated toward zero and clamped to the type's range, and every number but 0
+/// is true, so that the result is always a value of the type.
 /// Source: `core-data-migration.md` §2.2; storage classes: `core-data-sqlite-format.md` §5.
 package enum NumericConversion {
   /// The number as a column of the type holds it. What is not a number is returned unchanged.

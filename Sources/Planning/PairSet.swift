@@ -125,7 +125,7 @@ struct PairSet {
     switch limit {
     case .none, .oneTarget, .oneOwner: Self.edges(parts, condition)
     case .oneToOne:
-      // Both sides may give one pair, without places: there is no list.
+      // Both sides may give one pair, without places: the destination has no list.
       "SELECT DISTINCT o, t, oe, te, NULL AS op, NULL AS tp FROM (\(Self.edges(bothSides, condition)))"
     }
   }
@@ -218,6 +218,7 @@ struct PairSet {
   /// of the other between objects that are left. From a to-one on either side no pair can be
   /// added to them.
   private func matched(_ condition: Condition) -> String {
+    guard !hasList else { return matchedByPlace(condition) }
     func none(_ text: String) -> String { "NOT EXISTS (\(text))" }
     let k = Expressions(alias: "k")
     let isFree = none(firstMatches("f") { "\($0.owner) = k.o" })
@@ -247,6 +248,38 @@ struct PairSet {
     """
   }
 
+  /// Whether the source has a list that says which pair of an object is the first.
+  private var hasList: Bool {
+    (parts + laterParts).contains {
+      $0.storage.orderColumn != nil || $0.storage.inverseOrderColumn != nil
+    }
+  }
+
+  /// What ``matched(_:)`` gives, where a list decides. No index has its places: to look for an earlier one pair by
+  /// pair would take the square of the longest list, so that all pairs are put in order, once for each question.
+  private func matchedByPlace(_ condition: Condition) -> String {
+    func matches(_ pairs: String) -> String {
+      """
+      SELECT o, t
+        FROM (SELECT o, t, row_number() OVER (PARTITION BY o ORDER BY ifnull(tp, 0), t) AS ofOwner,
+                     row_number() OVER (PARTITION BY t ORDER BY ifnull(op, 0), o) AS ofTarget
+                FROM (\(pairs)))
+       WHERE ofOwner = 1 AND ofTarget = 1
+      """
+    }
+    let later = """
+      SELECT o, t, op, tp
+        FROM (\(Self.edges(laterParts) { _ in "1" }))
+       WHERE o NOT IN (SELECT o FROM f) AND t NOT IN (SELECT t FROM f)
+      """
+    return """
+      SELECT k.* FROM (\(all(condition))) AS k
+       WHERE (k.o, k.t) IN (
+         WITH f AS (\(matches(Self.edges(parts) { _ in "1" })))
+         SELECT o, t FROM f UNION ALL \(matches(later)))
+      """
+  }
+
   // MARK: One part
 
   /// No pair at all.
@@ -255,9 +288,16 @@ struct PairSet {
 
   /// The pairs in some parts: of existing objects, but for ``Part/keepsDangling``.
   static func edges(_ parts: [Part], _ condition: Condition) -> String {
-    guard !parts.isEmpty else { return nothing }
-    // Places of two lists say nothing about each other.
-    return union(parts.map { edges($0, hasPlaces: parts.count == 1, condition) })
+    guard let first = parts.first else { return nothing }
+    // Places of two lists say nothing about each other. An object has the list of one part only, where all are of
+    // one side; where they are not, nobody asks for places.
+    let isOne = parts.count == 1
+    return union(
+      parts.map {
+        edges(
+          $0, placesOwners: isOne || first.isSwapped, placesTargets: isOne || !first.isSwapped,
+          condition)
+      })
   }
 
   /// What several questions give together. SQLite takes 500 parts of a compound question at most, and a hierarchy
@@ -270,15 +310,16 @@ struct PairSet {
     return groups.map { "SELECT * FROM (\($0))" }.joined(separator: " UNION ALL ")
   }
 
-  private static func edges(_ part: Part, hasPlaces: Bool, _ condition: Condition) -> String {
+  private static func edges(
+    _ part: Part, placesOwners: Bool, placesTargets: Bool, _ condition: Condition
+  ) -> String {
     let storage = part.storage
     func column(_ name: String) -> String { "r." + quoted(name) }
-    func place(_ name: String?) -> String {
-      hasPlaces ? name.map(column) ?? "NULL" : "NULL"
-    }
+    let ownerPlace = placesOwners ? storage.inverseOrderColumn : nil
+    let targetPlace = placesTargets ? storage.orderColumn : nil
     let pair = Expressions(
       owner: column(storage.ownerColumn), target: column(storage.targetColumn),
-      ownerPlace: place(storage.inverseOrderColumn), targetPlace: place(storage.orderColumn))
+      ownerPlace: ownerPlace.map(column) ?? "NULL", targetPlace: targetPlace.map(column) ?? "NULL")
     // Either join keeps the order: conditions are about keys, and those have an index.
     let join = part.keepsDangling ? "LEFT JOIN" : "CROSS JOIN"
     func isTaken(_ alias: String, _ key: String, _ numbers: [Int: Int64]) -> String {

@@ -3,18 +3,26 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 extension PlanMaker {
-  /// Tables of the application whose foreign keys name a table of the model. Their text and their
-  /// values are carried as they are, though objects may go to another table or get other keys.
+  /// Tables of the application whose foreign keys name a table of the model, or one that is not carried. Their
+  /// text and their values are carried as they are, though objects may go to another table or get other keys.
   ///
-  /// - Parameter schema: The destination's; nil where a mapping model makes the objects.
-  func foreignKeyNotes(_ schema: DestinationSchema?) throws -> [String] {
+  /// - Parameters:
+  ///   - schema: The destination's; nil where a mapping model makes the objects.
+  ///   - dropped: Tables that are neither the model's nor carried.
+  func foreignKeyNotes(
+    _ schema: DestinationSchema?, dropping dropped: [String] = []
+  ) throws -> [String] {
     let source = context.source
-    let all = source.tables.map(\.name) + source.joinTables.map(\.name)
+    let all = source.tables.map(\.name) + source.joinTables.map(\.name) + dropped
+    let carried = try context.store.foreignTables().filter {
+      !$0.isVirtual && !dropped.contains($0.name)
+    }
+    let refusal =
+      "The reference is carried as it is: SQLite refuses changes where foreign keys are enforced."
     // Of no use to most stores.
     lazy var isStrange = schema?.strangeNames(
       in: binding, successors: SuccessorNames(context.inference))
-    return try context.store.foreignTables().filter { !$0.isVirtual }.flatMap {
-      table -> [String] in
+    return try carried.flatMap { table -> [String] in
       let rows = try context.store.connection.rows(
         "SELECT \"table\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY 1, id, seq",
         [.text(table.name)])
@@ -23,6 +31,7 @@ extension PlanMaker {
         key, rows -> String? in
         guard let name = all.first(where: { $0.columnKey == key }) else { return nil }
         let begin = "The table \(table.name) refers to \(name)"
+        if dropped.contains(name) { return "\(begin), which is not carried. \(refusal)" }
         guard let isStrange else {
           return "\(begin) by keys of the source, which are carried as they are."
         }
@@ -33,7 +42,7 @@ extension PlanMaker {
           return strange.isEmpty
             ? nil
             : "\(begin), and \(strange.joined(separator: ", ")) is not in the new store what it was. "
-              + "The reference is carried as it is: SQLite refuses changes where foreign keys are enforced."
+              + refusal
         }
         let next = Set(
           model.entities.compactMap {

@@ -72,10 +72,10 @@ package struct StoreRepair {
     return account.report
   }
 
-  /// The rows of Core Data's own entities, each under a name that no other row has: of two rows of one name the
+  /// The rows of Core Data's own entities, each under a name that no other of them has: of two rows of one name the
   /// one whose number goes with it stays, or else the first.
   private static func historyRows(_ salvage: StoreSalvage) -> [PrimaryKeyRow] {
-    var names = Set(salvage.model.hierarchy.order.map { NameKey($0.rawValue) })
+    var names: Set<NameKey> = []
     let rows = salvage.binding.store.historyKeys.map { row in
       var row = row
       row.name = PrimaryKeyRow.historyNames[row.number] ?? row.name

@@ -44,7 +44,9 @@ class Store:
             row = self.db.execute("SELECT Z_UUID, Z_PLIST FROM Z_METADATA").fetchone()
             self.uuid, self.metadata = row[0], plistlib.loads(row[1])
             self.hashes = self.metadata["NSStoreModelVersionHashes"]
-            self.numbers = {name: number for number, name in self.db.execute("SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY")}
+            # Numbers from 16000 on are history's, whose entities may have names of the model's.
+            self.numbers = {name: number for number, name in
+                            self.db.execute("SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY WHERE Z_ENT < 16000")}
         except Exception as error:
             self.close()
             raise StoreError(f"{path}: {error!r}") from error

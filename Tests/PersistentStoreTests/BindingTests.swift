@@ -221,6 +221,40 @@ import Testing
     #expect(gone.statements == [] && gone.notes.count == 1)
   }
 
+  /// Properties of the destination, and whether `Writer.works` still counts the pairs in `ZWORK.ZWRITER`.
+  static let inverses: [(properties: [(EntityName, PropertyDescription)], isCarried: Bool)] =
+    [
+      ([("Work", .relationship("editor", "Writer"))], true),
+      (
+        [
+          ("Writer", .relationship("works", "Work", inverse: "editor", isToMany: true)),
+          ("Work", .relationship("editor", "Writer", inverse: "works")),
+          ("Writer", .relationship("written", "Work", inverse: "writer", isToMany: true)),
+          ("Work", .relationship("writer", "Writer", inverse: "written")),
+        ], false
+      ),
+      (
+        [
+          ("Writer", .relationship("works", "Work", isToMany: true)),
+          ("Work", .relationship("writer", "Writer")),
+        ], false
+      ),
+    ]
+
+  @Test(arguments: inverses.indices)
+  func `leaves a trigger behind that counts what another relationship has now`(place: Int) throws {
+    let (properties, isCarried) = Self.inverses[place]
+    let result = try carried(Self.trigger) { model in
+      for (entity, property) in properties {
+        guard let place = model.entities.firstIndex(where: { $0.name == entity }) else { continue }
+        model.entities[place].properties.removeAll { $0.name == property.name }
+        model.entities[place].properties.append(property)
+      }
+    }
+    #expect(result.statements == (isCarried ? [Self.trigger] : []))
+    #expect(result.notes.contains { $0.contains("No trigger keeps") } == !isCarried)
+  }
+
   // Entities and attributes may have `_` in their names.
   @Test(arguments: [
     ("ZWORK_Writer_workCount_PARAMETER_INSERT", true),

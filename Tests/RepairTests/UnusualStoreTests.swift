@@ -136,6 +136,7 @@ import Testing
 
   @Test(arguments: [
     (rows: [(17_005, "NSFoo"), (17_006, "NSFoo")], kept: 1),
+    (rows: [(17_005, "Recipe")], kept: 1),  // the model's has its own row
     (rows: [(16_000, "CHANGE")], kept: 0),
     (rows: [(16_004, "CHANGE")], kept: 0),
     (rows: [(17_005, "NS\u{E9}"), (17_006, "NSe\u{301}")], kept: 2),

@@ -182,4 +182,58 @@ import Testing
         "The table note refers to ZEMP by keys of the source, which are carried as they are."
       ])
   }
+
+  @Test(arguments: [true, false])
+  func `is noted where it needs history that is dropped, and what fires with it is left behind`(
+    isInferred: Bool
+  ) throws {
+    let triggers = [
+      "CREATE TRIGGER stays AFTER INSERT ON ZEMP BEGIN INSERT INTO note VALUES (1, 1); END",
+      "CREATE TRIGGER reads AFTER INSERT ON ZEMP BEGIN INSERT INTO note "
+        + "SELECT 1, count(*) FROM ATRANSACTION; END",
+      "CREATE TRIGGER fires AFTER INSERT ON ATRANSACTION BEGIN DELETE FROM note; END",
+    ]
+    let fixture = try MigrationFixture(
+      from: [entity("Emp", attribute("n"))], to: [entity("Emp", attribute("n"), attribute("z"))],
+      rows: """
+        CREATE TABLE ATRANSACTION (Z_PK INTEGER PRIMARY KEY);
+        CREATE TABLE note (id INTEGER, change INTEGER REFERENCES atransaction (Z_PK));
+        \(triggers.joined(separator: ";\n"))
+        """)
+    let mapping = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Emp, destination: Emp }
+      """
+    let plan = try fixture.plan(isInferred ? nil : mapping)
+    #expect(plan.triggers == (isInferred ? triggers : [triggers[0]]))
+    #expect(
+      plan.notes.filter { $0.contains("would not mean the same") }.count == (isInferred ? 0 : 2))
+    #expect(
+      plan.notes.filter { $0.contains("refers to") }
+        == (isInferred
+          ? []
+          : [
+            "The table note refers to ATRANSACTION, which is not carried. The reference is carried as "
+              + "it is: SQLite refuses changes where foreign keys are enforced."
+          ]))
+  }
+}
+
+@Suite struct `An entity that is called as one of history's` {
+  @Test func `has a row of its own in Z_PRIMARYKEY`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Emp")], to: [entity("Emp"), entity("CHANGE")],
+      rows: "INSERT INTO Z_PRIMARYKEY VALUES (16001, 'CHANGE', 0, 0)")
+    let store = try fixture.migrate()
+    #expect(
+      try store.table("SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY ORDER BY 1") == [
+        "1 CHANGE", "2 Emp", "16001 CHANGE",
+      ])
+    let path = try #require(fixture.latest?.store)
+    let model = try EntityHierarchy(
+      ManagedObjectModel(entities: [entity("Emp"), entity("CHANGE")]))
+    let made = try SourceStore(path: path, snapshotFolder: fixture.folder.appending("made"))
+    #expect(try StoreSoundness.control(StoreBinding(made, model)) == [])
+  }
 }

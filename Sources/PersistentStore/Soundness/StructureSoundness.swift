@@ -25,8 +25,11 @@ extension StoreSoundness {
       findings.append(StoreFinding(kind: .control, entity: entity?.rawValue, message: message))
     }
     for problem in store.primaryKeyProblems { add(problem) }
-    let names = store.primaryKeys.map { NameKey($0.name) }
-    if Set(names).count != names.count { add("Z_PRIMARYKEY names an entity twice") }
+    // An entity of the model may have the name of one of history's.
+    for names in [store.entityKeys, store.historyKeys].map({ $0.map { NameKey($0.name) } })
+    where Set(names).count != names.count {
+      add("Z_PRIMARYKEY names an entity twice")
+    }
     var rows: [EntityName: PrimaryKeyRow] = [:]
     for row in store.entityKeys { rows[EntityName(row.name)] = row }
     for (name, row) in formerNames(binding, rows) {

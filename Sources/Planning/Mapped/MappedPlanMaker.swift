@@ -20,7 +20,8 @@ struct MappedPlanMaker {
     let schema = DestinationSchema(context.destination)
     let triggers = try schema.carriedTriggers(
       from: maker.binding,
-      successors: SuccessorNames(mapped.models, source: context.source.hierarchy))
+      successors: SuccessorNames(mapped.models, source: context.source.hierarchy),
+      without: Self.isCoreDataOwn)
     let foreign = try maker.foreignTables(beside: schema)
     let carried = foreign.filter { !Self.isCoreDataOwn($0.table.name) }
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
@@ -30,7 +31,7 @@ struct MappedPlanMaker {
       return count > 0 ? repetition.note(mapped.files, count: count) : nil
     }
     notes += try maker.found.notes + maker.schemaNotes(triggers)
-    notes += try maker.foreignKeyNotes(nil)
+    notes += try maker.foreignKeyNotes(nil, dropping: dropped)
     if !dropped.isEmpty {
       notes.append(
         "History and CloudKit tables are not carried by a migration with a mapping model: "
