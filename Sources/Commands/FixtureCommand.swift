@@ -154,7 +154,7 @@ extension FixtureError {
   var ending: CommandError {
     switch self {
     case .alreadyThere, .notWritable: CommandError(.cannotCreateOutput, "output", "\(self)")
-    case .tooManyRows, .tooFewValues: CommandError(.usage, "usage", "\(self)")
+    case .tooManyRows, .tooFewValues, .tooManyMembers: CommandError(.usage, "usage", "\(self)")
     case .notExpressible: CommandError(.badInput, "model", "\(self)")
     }
   }

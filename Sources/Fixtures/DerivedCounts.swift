@@ -1,10 +1,9 @@
-import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
 
-/// Fills in derived attributes that count a to-many relationship. Other derived attributes stay
-/// NULL, as in a row that was never saved again.
+/// Fills in derived attributes that count a to-many relationship, where their type is that of a number. Other
+/// derived attributes stay NULL, as in a row that was never saved again.
 ///
 /// Source: `core-data-sqlite-format.md` §8.1.
 struct DerivedCounts {
@@ -12,32 +11,37 @@ struct DerivedCounts {
 
   init(_ layout: StoreLayout) { self.layout = layout }
 
+  /// - Throws: ``FixtureError/tooManyMembers(property:relationship:most:)``.
   func update(_ connection: Connection) throws {
     for table in layout.tables {
       for column in table.columns {
         guard case .attribute(let entity, let name) = column.role,
-          let expression = layout.hierarchy.property(name, of: entity)?.property.attribute?
-            .derivationExpression,
-          let relationship = Self.counted(expression),
+          let attribute = layout.hierarchy.property(name, of: entity)?.property.attribute,
+          let relationship = attribute.countedRelationship,
           let members = members(of: relationship, entity)
         else { continue }
+        let (own, value) = (
+          StoreLayout.identifier(table.name), StoreLayout.identifier(column.name)
+        )
         let numbers = layout.hierarchy.subtree(of: entity)
           .compactMap { layout.entityNumbers[$0] }.map(String.init).joined(separator: ", ")
         try connection.execute(
           """
-          UPDATE \(StoreLayout.identifier(table.name))
-             SET \(StoreLayout.identifier(column.name)) =
+          UPDATE \(own)
+             SET \(value) =
                  (SELECT count(*) FROM \(members.table) m
-                   WHERE m.\(members.owner) = \(StoreLayout.identifier(table.name)).Z_PK)
+                   WHERE m.\(members.owner) = \(own).Z_PK)
            WHERE Z_ENT IN (\(numbers))
           """)
+        guard let most = attribute.type.highestCount else { continue }
+        let highest = try connection.rows(
+          "SELECT max(\(value)) FROM \(own) WHERE Z_ENT IN (\(numbers))")
+        if let count = highest.first?.first?.integer, count > most {
+          throw FixtureError.tooManyMembers(
+            property: "\(entity).\(name)", relationship: relationship, most: most)
+        }
       }
     }
-  }
-
-  /// `count:(pages)` or `pages.@count` → `pages`.
-  static func counted(_ expression: String) -> String? {
-    expression.after("count:(")?.before(")") ?? expression.before(".@count")
   }
 
   private func members(

@@ -70,6 +70,8 @@ package enum FixtureError: Error, Sendable, Equatable {
   /// The model's rules leave a property that must differ everywhere too few values: for the rows of all
   /// `entities` that have it, of which each may have `most`.
   case tooFewValues(property: String, rows: Int, most: Int, entities: Int)
+  /// A derived attribute counts more members of an object than its type can hold.
+  case tooManyMembers(property: String, relationship: String, most: Int64)
   /// The two models of a hand-written migration differ in more than it writes down.
   case notExpressible(String)
 }
@@ -90,6 +92,9 @@ extension FixtureError: CustomStringConvertible {
           ? "Give some of the \(entities) entities that have it no rows."
           : "Ask for at most \(most) \(most == 1 ? "row" : "rows")"
             + (entities > 1 ? " of each of the \(entities) entities that have it." : "."))
+    case .tooManyMembers(let property, let relationship, let most):
+      "\(property) counts \(relationship), and an object would have more than \(most) members there, which the "
+        + "attribute's type cannot hold. Ask for fewer members, or for more objects that have some."
     case .notExpressible(let what):
       "The SQL script cannot say this change: \(what). Use simpler models."
     }

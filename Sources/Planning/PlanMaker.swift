@@ -158,6 +158,8 @@ struct PlanMaker {
     guard !tables.isEmpty else { return [] }
     let trial = try Connection(path: ":memory:", mode: .create)
     try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+    let numbers = EntityRenumbering(
+      context.store, context.source, context.destination, successor: { context.successor[$0] })
     return try tables.map { table in
       if table.isVirtual {
         throw unsupported(
@@ -185,7 +187,7 @@ struct PlanMaker {
       }
       let plan = ForeignTablePlan(
         name: table.name, sql: table.sql, columns: table.columns,
-        expressions: try table.columns.map { try expression($0, in: table.name) },
+        expressions: try table.columns.map { try expression($0, in: table.name, numbers) },
         rowIDName: table.rowIDName)
       return (plan, table.indexes)
     }
@@ -203,30 +205,11 @@ struct PlanMaker {
     _ = try context.store.connection.prepare("SELECT \(columns) FROM \(quoted(table.name))")
   }
 
-  /// Entity numbers in history and CloudKit tables follow the destination's numbering. The number
-  /// of an entity without successor becomes 0, which no entity has; in CloudKit tables, where number
-  /// and key together may have to be unique, one below 0 that the table does not have either. So does a
-  /// number of no entity, left of an earlier version, that is one's in the destination.
-  /// Source: `core-data-sqlite-format.md` §10, §11.
-  private func expression(_ column: String, in table: String) throws -> String {
-    let isHistory =
-      table.columnKey == "ACHANGE".columnKey && column.columnKey == "ZENTITY".columnKey
-    let isCloudKit =
-      table.isMirroringTable
-      && ["ZENTITY", "ZENTITYID"].contains { column.columnKey == $0.columnKey }
-    guard isHistory || isCloudKit else { return quoted(column) }
-    let lowest = isCloudKit ? try lowestNumber(column, in: table) : 0
-    func none(_ number: Int64) -> Int64 { isCloudKit ? lowest - number : 0 }
-    var numbers = context.source.hierarchy.order.map { name in
-      let number = context.sourceNumber(name)
-      return (number, context.successor[name].map(context.destinationNumber) ?? none(number))
-    }
-    let known = Set(numbers.map(\.0))
-    let left = context.destination.hierarchy.order.map(context.destinationNumber)
-      .filter { !known.contains($0) }
-    numbers.removeAll { $0 == $1 }
-    if numbers.isEmpty, try !holds(left, column, in: table) { return quoted(column) }
-    numbers += left.map { ($0, none($0)) }
+  /// - Throws: ``PlanError/unsupported(store:what:)`` for a number that changes in a table's key.
+  private func expression(
+    _ column: String, in table: String, _ numbers: EntityRenumbering
+  ) throws -> String {
+    guard let expression = try numbers.expression(column, in: table) else { return quoted(column) }
     // Its rows would have other keys, which others refer to.
     let shape = try context.store.connection.shape(of: table)
     if shape?.columns.contains(where: { $0.keyPlace > 0 && $0.name.columnKey == column.columnKey })
@@ -238,35 +221,7 @@ struct PlanMaker {
           "the table \(table) has numbers of entities, which change, in its key \(column): Core Data makes none "
           + "like it")
     }
-    let type = context.store.columns(of: table).first { $0.name.isSameName(as: column) }?.type
-    // As the column keeps it: what is compared afterwards is what was computed.
-    func kept(_ number: Int64) -> String {
-      switch ColumnAffinity(declaredType: type ?? "") {
-      case .text: "'\(number)'"
-      case .real: "\(number).0"
-      default: "\(number)"
-      }
-    }
-    let cases = numbers.map { "WHEN \($0) THEN \(kept($1))" }.joined(separator: " ")
-    return "CASE \(quoted(column)) \(cases) ELSE \(quoted(column)) END"
-  }
-
-  /// Whether any row has one of the numbers.
-  private func holds(_ numbers: [Int64], _ column: String, in table: String) throws -> Bool {
-    guard !numbers.isEmpty else { return false }
-    let list = numbers.map(String.init).joined(separator: ", ")
-    return try !context.store.connection.rows(
-      "SELECT 1 FROM \(quoted(table)) WHERE \(quoted(column)) IN (\(list)) LIMIT 1"
-    ).isEmpty
-  }
-
-  private func lowestNumber(_ column: String, in table: String) throws -> Int64 {
-    let number = "CAST(\(quoted(column)) AS INTEGER)"
-    let found = try context.store.connection.rows(
-      "SELECT min(\(number)) FROM \(quoted(table)) WHERE \(number) < 0")
-    // So low a number is nobody's work: there it is 0, and the rest as it would be.
-    guard case .integer(let low)? = found.first?.first, low > -1 << 62 else { return 0 }
-    return low
+    return expression
   }
 
   func extent(ofForeign table: ForeignTablePlan) throws -> (

@@ -129,11 +129,11 @@ struct OutputStore {
 
   /// Carries a table that is not the model's, with its indexes.
   ///
-  /// - Parameter salvage: Where the salvaged file lies.
+  /// - Parameter salvage: The salvaged file.
   /// - Returns: nil where it cannot be made.
   func carry(
     _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column],
-    from salvage: FilePath, _ doubted: DoubtedRows
+    from salvage: StoreBinding, _ doubted: DoubtedRows
   ) throws -> CarriedTable? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
     var (usable, refused): ([String], [String]) = ([], [])
@@ -169,20 +169,23 @@ struct OutputStore {
     }
     let given = columns.filter { !$0.isGenerated }.map(\.name)
     let listed = ([rowIDName].compactMap { $0 } + given).map(quoted).joined(separator: ", ")
+    let numbers = EntityRenumbering(salvage.store, salvage.layout, layout)
     // Its own constraints and columns are computed here.
-    let length = connection.boundValues(byFile: salvage.string)
+    let length = connection.boundValues(byFile: salvage.store.readPath.string)
     defer { connection.setLengthLimit(length) }
     let filled = try SQLiteError.nilByContent {
+      let values = try given.map { try numbers.expression($0, in: table.name) ?? quoted($0) }
       if let rowIDName, given.count >= LayoutProblem.mostColumns {
-        return try copyWideRows(of: table.name, given, rowIDName)
+        return try copyWideRows(of: table.name, given, values, rowIDName)
       }
+      let read = ([rowIDName].compactMap { $0 } + values).joined(separator: ", ")
       // Where there is no name for it, the row id is none of what is doubted either.
       let parts = rowIDName.map { doubted.parts(of: table.name, key: $0) } ?? ["1"]
       var count: Int64 = 0
       for part in parts {
         try connection.execute(
           "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
-            + "SELECT \(listed) FROM salvage.\(quoted(table.name)) WHERE \(part) ORDER BY rowid")
+            + "SELECT \(read) FROM salvage.\(quoted(table.name)) WHERE \(part) ORDER BY rowid")
         count += connection.changes
       }
       return count
@@ -223,7 +226,7 @@ struct OutputStore {
   ///
   /// - Returns: How many the table's constraints accept.
   private func copyWideRows(
-    of table: String, _ columns: [String], _ rowIDName: String
+    of table: String, _ columns: [String], _ values: [String], _ rowIDName: String
   ) throws -> Int64 {
     let listed = columns.map(quoted).joined(separator: ", ")
     let keys = try connection.prepare(
@@ -231,7 +234,8 @@ struct OutputStore {
         + "ORDER BY \(DoubtedRows.condition(table, key: rowIDName)), 1")
     let copy = try connection.prepare(
       "INSERT OR IGNORE INTO main.\(quoted(table)) (\(listed)) "
-        + "SELECT \(listed) FROM salvage.\(quoted(table)) WHERE \(rowIDName) = ?1")
+        + "SELECT \(values.joined(separator: ", ")) FROM salvage.\(quoted(table)) WHERE \(rowIDName) = ?1"
+    )
     // A new row gets a higher row id than all that are there, and then its own, which no other row has. Certain
     // rows come first, by their row ids.
     let numbering = try connection.prepare(
@@ -250,6 +254,18 @@ struct OutputStore {
       try numbering.run()
     }
     return count
+  }
+
+  /// Makes the triggers that mean the same here, once all rows are written: they would act on those.
+  ///
+  /// - Returns: Their names.
+  func carryTriggers(from salvage: StoreBinding) throws -> Set<NameKey> {
+    for sql in try schema.carriedTriggers(from: salvage).statements {
+      try connection.define(.trigger, sql)
+    }
+    return try Set(
+      connection.rows("SELECT name FROM main.sqlite_master WHERE type = 'trigger'")
+        .compactMap { $0[0].text.map(NameKey.init) })
   }
 
   /// Sets the numbers that a file's header has for the application, which Core Data leaves 0.

@@ -4,7 +4,7 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 extension RepairAccount {
-  /// Carries tables that are not the model's, and names what is left of them.
+  /// Carries tables that are not the model's, and Core Data's triggers, and names what is left of the schema.
   mutating func carryForeignTables(into store: OutputStore, _ doubted: DoubtedRows) throws {
     var left: [String] = []
     for entry in salvage.foreignTables {
@@ -16,7 +16,7 @@ extension RepairAccount {
       indexes.removeAll { taken.contains($0.name) }
       left += taken
       let found = try store.carry(
-        entry, indexes: indexes, columns: table.columns, from: salvage.path, doubted)
+        entry, indexes: indexes, columns: table.columns, from: salvage.binding, doubted)
       guard let found else {
         report.lost.append(
           .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
@@ -49,13 +49,14 @@ extension RepairAccount {
             ? "a table of a virtual table, with its rows"
             : "a table whose columns cannot be understood, with its rows"))
     }
+    let triggers = try store.carryTriggers(from: salvage.binding)
     let carried = Set(salvage.foreignTables.map { NameKey($0.name) })
     left += salvage.schema.entries.filter { entry in
       switch entry.kind {
       // A virtual table has no rows of its own.
       case .table: entry.root == 0 && entry.isVirtualTable
       case .view: true
-      case .trigger: !entry.name.begins(with: "Z_DA_")
+      case .trigger: !triggers.contains(NameKey(entry.name))
       case .index:
         entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
           && !SchemaObject.isApplicationTable(entry.name)

@@ -176,16 +176,15 @@ struct RepairAccount {
     }
   }
 
-  /// `Z_MAX` as the source has it, where that can be.
+  /// `Z_MAX` of each root entity as the source has it, where that can be.
   private func storedHighestKeys() -> [EntityName: Int64] {
+    let hierarchy = salvage.model.hierarchy
+    var rows: [EntityName: PrimaryKeyRow] = [:]
+    for row in salvage.binding.store.entityKeys { rows[EntityName(row.name)] = row }
+    for (name, row) in StoreSoundness.formerNames(salvage.binding, rows) { rows[name] = row }
     var found: [EntityName: Int64] = [:]
-    for row in salvage.binding.store.entityKeys {
-      let name = EntityName(row.name)
-      guard salvage.model.hierarchy.contains(name),
-        salvage.model.hierarchy[name]?.superentity == nil,
-        (0..<1 << 62).contains(row.highestKey)
-      else { continue }
-      found[name] = row.highestKey
+    for root in hierarchy.roots {
+      if let key = rows[root]?.highestKey, key >= 0 { found[root] = key }
     }
     return found
   }

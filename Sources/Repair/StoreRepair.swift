@@ -62,9 +62,6 @@ package struct StoreRepair {
       caching: salvage.model.whole)
     if let header = account.soundHeader { try store.setNumbers(of: header) }
     try account.carryForeignTables(into: store, doubted)
-    for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
-      try store.connection.define(.trigger, sql)
-    }
     try store.connection.execute("DETACH salvage")
     try store.close()
     try judge(place, salvage.model.hierarchy)

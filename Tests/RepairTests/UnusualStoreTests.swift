@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitRepair
 import GodwitSQLite
 import Testing
@@ -156,5 +157,103 @@ import Testing
     let after = try patient.read(names, of: patient.output)
     #expect(after.starts(with: before), "Core Data's own keep their numbers")
     #expect(after.count == before.count + kept)
+  }
+
+  @Test(
+    arguments: [500, 1 << 61, 1 << 62, .max] as [Int64],
+    // Core Data leaves the name that an entity had before it was renamed in place.
+    ["X", "Former"])
+  func `keeps the highest key that was given out`(highest: Int64, name: String) throws {
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(name: "X", renamingIdentifier: "Former")
+    ])
+    let patient = try Patient(of: model, rows: 5) { _ in }
+    try patient.sql("UPDATE Z_PRIMARYKEY SET Z_NAME = '\(name)', Z_MAX = \(highest)")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty && report.rebuilt.isEmpty, "\(report.lost) \(report.rebuilt)")
+    #expect(
+      try patient.read("SELECT Z_NAME, Z_MAX FROM Z_PRIMARYKEY", of: patient.output)
+        == [[.text("X"), .integer(highest)]])
+  }
+}
+
+/// Where a `_` decides the order of entities, a sound store may have other numbers than the output.
+@Suite struct `A sound store with entity numbers of its own` {
+  /// - Parameter swaps: Whether the first two entities have each other's number.
+  private static func patient(swaps: Bool) throws -> Patient {
+    let pages = RelationshipDescription(
+      traits: PropertyTraits(name: "pages"), destinationEntity: "Page", maxCount: 0)
+    let count = AttributeDescription(
+      traits: PropertyTraits(name: "n"), type: .integer32, derivationExpression: "pages.@count")
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(name: "Foo_B", properties: [.attribute(count), .relationship(pages)]),
+      EntityDescription(name: "FooA"), EntityDescription(name: "Page"),
+    ])
+    let patient = try Patient(of: model, rows: 5) { _ in }
+    guard swaps else { return patient }
+    try patient.sql(
+      """
+      ALTER TABLE ZPAGE RENAME COLUMN Z1PAGES TO Z2PAGES;
+      DROP INDEX ZPAGE_Z1PAGES_INDEX;
+      CREATE INDEX ZPAGE_Z2PAGES_INDEX ON ZPAGE (Z2PAGES);
+      UPDATE ZFOO_B SET Z_ENT = 2;
+      UPDATE ZFOOA SET Z_ENT = 1;
+      UPDATE Z_PRIMARYKEY SET Z_ENT = 93 - Z_ENT WHERE Z_ENT < 3;
+      UPDATE Z_PRIMARYKEY SET Z_ENT = Z_ENT - 90 WHERE Z_ENT > 90;
+      """)
+    return patient
+  }
+
+  @Test(arguments: ["INTEGER", "VARCHAR", "FLOAT", "NUMERIC"])
+  func `has its history and CloudKit rows tell the same entities in the output`(type: String) throws
+  {
+    let patient = try Self.patient(swaps: true)
+    try patient.sql(
+      """
+      CREATE TABLE ANSCKTHING (Z_PK INTEGER PRIMARY KEY, ZENTITYID \(type), ZENTITYPK INTEGER);
+      CREATE UNIQUE INDEX ANSCKTHING_U ON ANSCKTHING (ZENTITYID, ZENTITYPK);
+      INSERT INTO ANSCKTHING VALUES (1, 1, 7), (2, 2, 7), (3, 3, 7), (4, 16001, 7), (5, NULL, 7);
+      CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY INTEGER);
+      INSERT INTO ACHANGE VALUES (1, 1), (2, 2), (3, 3);
+      CREATE TABLE own (ZENTITY INTEGER, ZENTITYID INTEGER);
+      INSERT INTO own VALUES (1, 2);
+      """)
+    let names = """
+      SELECT t.Z_PK, Z_NAME FROM ANSCKTHING AS t LEFT JOIN Z_PRIMARYKEY ON Z_ENT = ZENTITYID
+       UNION ALL
+      SELECT t.Z_PK, Z_NAME FROM ACHANGE AS t LEFT JOIN Z_PRIMARYKEY ON Z_ENT = ZENTITY
+       ORDER BY 1, 2
+      """
+    let number = "SELECT Z_ENT FROM Z_PRIMARYKEY WHERE Z_NAME = 'FooA'"
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty && report.keptForeignRows == 9, "\(report.lost)")
+    #expect(try patient.read(number) == [[.integer(1)]])
+    #expect(try patient.read(number, of: patient.output) == [[.integer(2)]])
+    #expect(try patient.read(names, of: patient.output) == patient.read(names))
+    let others = """
+      SELECT ZENTITY, ZENTITYID FROM own
+       UNION ALL SELECT CAST(ZENTITYID AS INTEGER), ZENTITYPK FROM ANSCKTHING WHERE Z_PK > 3
+      """
+    #expect(try patient.read(others, of: patient.output) == patient.read(others))
+  }
+
+  @Test(arguments: [false, true])
+  func `loses, and names, a trigger of Core Data's that would mean something else`(swaps: Bool)
+    throws
+  {
+    let patient = try Self.patient(swaps: swaps)
+    let (name, column) = ("Z_DA_ZPAGE_Foo_B_n_PARAMETER_INSERT", swaps ? "Z2PAGES" : "Z1PAGES")
+    try patient.sql(
+      """
+      CREATE TRIGGER \(name) AFTER INSERT ON ZPAGE FOR EACH ROW WHEN (NEW.\(column) NOT NULL)
+      BEGIN UPDATE ZFOO_B SET ZN = IFNULL(ZN, 0) + 1 WHERE Z_PK = NEW.\(column); END
+      """)
+    let report = try patient.repair()
+    #expect(report.lost.compactMap(\.names) == (swaps ? [[name]] : []), "\(report.lost)")
+    let triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    #expect(
+      try patient.read(triggers, of: patient.output) == (swaps ? [] : [[.text(name)]]))
   }
 }
