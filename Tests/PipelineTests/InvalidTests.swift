@@ -35,7 +35,7 @@ import Testing
   }
 
   /// Four orders, of which one has no number and another a negative amount.
-  private func folder(_ invalid: String) throws -> PipelineFolder {
+  func folder(_ invalid: String) throws -> PipelineFolder {
     let folder = try PipelineFolder("total-cost")
     for version in [1, 2] {
       let name = version == 1 ? "Shop" : "Shop 2"
@@ -134,33 +134,6 @@ import Testing
     #expect(
       try table("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid")
         == ["keep", "note"])
-  }
-
-  @Test func `are set aside again beside an output whose store of rejects is gone`() throws {
-    let folder = try folder("set-aside")
-    try folder.addToPipeline("\ncommit: { beside: \"-2\" }")
-    func rejects() -> [String] { folder.storeFiles().filter { $0.contains(".godwit-rejects-") } }
-    func remove() throws {
-      try FileManager.default.removeItem(atPath: folder.path("stores/" + #require(rejects().first)))
-    }
-    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
-    try remove()
-    let again = try Godwit.run(folder)
-    #expect(again.status == 0 && again.counts == "1 found, 1 migrated", "\(again.messages)")
-    #expect(rejects().count == 1)
-    let result = try #require(again.results.values.first)
-    #expect(
-      result["rejects"] as? String == rejects().first.map { folder.path("stores/" + $0) })
-    // An output that an application has taken up is not looked at again, and nothing is said to be there that is not.
-    try remove()
-    let output = try Connection(path: folder.path("stores/a-2.sqlite"), mode: .readWrite)
-    try output.execute("UPDATE ZORDER SET ZAMOUNT = 8")
-    try output.close()
-    let later = try Godwit.run(folder)
-    #expect(later.status == 0 && later.counts == "1 found, 1 migrated", "\(later.messages)")
-    let told = try #require(later.results.values.first)
-    #expect(told["rejects"] == nil && told["setAside"] as? Int == 3)
-    #expect("\(told["notes"] ?? "")".contains("is gone"))
   }
 
   /// What is said of a store by whoever finishes its commit: with checkpoints on the disk, and by a pipeline,

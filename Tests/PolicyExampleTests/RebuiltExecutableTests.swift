@@ -35,11 +35,8 @@ import Testing
     return new
   }
 
-  /// Another machine may have an older copy, at the same path.
-  @Test func `does nothing of a bundle that another build has cut, and is named`() throws {
+  private func pipeline(of library: LibraryFixture) throws -> URL {
     let files = FileManager.default
-    let library = try LibraryFixture(
-      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
     let folder = library.scratch.appendingPathComponent("pipeline")
     try files.createDirectory(
       at: folder.appendingPathComponent("stores/north"), withIntermediateDirectories: true)
@@ -50,6 +47,40 @@ import Testing
         at: LibraryFixture.folder.appendingPathComponent(name),
         to: folder.appendingPathComponent(name))
     }
+    return folder
+  }
+
+  @Test func `counts what the older one wrote beside a store as migrated, for a plan, too`() throws
+  {
+    let library = try LibraryFixture(
+      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
+    let folder = try pipeline(of: library)
+    let file = folder.appendingPathComponent("pipeline.yaml")
+    let text = try String(contentsOf: file, encoding: .utf8)
+    try (text + "\ncommit: { beside: -2 }\n").write(to: file, atomically: true, encoding: .utf8)
+    let first = try LibraryFixture.run(["run", folder.path])
+    try #require(first.status == 0, "\(first.errors)")
+    let output = folder.appendingPathComponent("stores/north/Library-2.sqlite")
+    let before = try Data(contentsOf: output)
+    let new = try rebuilt(in: library)
+    for command in ["plan", "run", "run"] {
+      let outcome = try LibraryFixture.run([command, folder.path], of: new)
+      #expect(outcome.status == 0, "\(outcome.errors)")
+      let line = try #require(outcome.lines.first { $0.contains("\"event\":\"result\"") })
+      let result = try JSONDecoder().decode(
+        LibraryFixture.Outcome.Result.self, from: Data(line.utf8))
+      #expect(result.verdict == "migrated")
+      #expect(result.notes?.contains { $0.contains("by another build") } == true, "\(line)")
+    }
+    #expect(try Data(contentsOf: output) == before)
+  }
+
+  /// Another machine may have an older copy, at the same path.
+  @Test func `does nothing of a bundle that another build has cut, and is named`() throws {
+    let files = FileManager.default
+    let library = try LibraryFixture(
+      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
+    let folder = try pipeline(of: library)
     let command = ["run", folder.path, "--engine", "array", "--detach"]
     #expect(try LibraryFixture.run(command).status == 0)
     let arrays = folder.path + "/state/cluster"

@@ -60,8 +60,7 @@ extension PipelineRun {
           }
           if let refusal = Self.refusal(of: store) { return outcome(refusal) }
           if let output = pipeline.output(of: store.path), let known = recorded[store.path],
-            known.settings == settings,
-            var done = try? written(output, of: store, by: known, nil)
+            var done = try? written(output, of: store, by: known, under: settings, nil)
           {
             done.result.sourceIdentity = known.identity
             return (place, done)

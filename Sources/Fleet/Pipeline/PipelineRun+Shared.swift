@@ -197,14 +197,14 @@ extension PipelineRun {
     Hexadecimal.text(of: SHA256.digest(of: Array(texts.joined(separator: "\0").utf8)))
   }
 
-  /// SHA-256 in hexadecimal over everything but the store that its destination depends on.
+  /// Everything but the store that its destination depends on: the models and the mapping models, and then how they
+  /// are used, a SHA-256 in hexadecimal of each.
   func settingsDigest() throws -> String {
     var digest = SHA256()
     func add(_ text: String) {
       digest.update(Array(text.utf8))
       digest.update([0])
     }
-    add("pipeline 1 \(template.chain.rawValue) \(template.infersMapping) \(template.migrates)")
     for version in template.models + (template.destination.map { [$0] } ?? []) {
       add(version.name)
       digest.update(try version.hierarchy().identityBytes())
@@ -222,8 +222,16 @@ extension PipelineRun {
       }
     }
     for mapping in template.mappings { add(try mapping.document.text()) }
-    if template.invalid != .fail { add(template.invalid.rawValue) }
-    if let digest = template.ownCodeDigest { add(digest) }
-    return Hexadecimal.text(of: digest.finish())
+    let use = Self.digest(of: [
+      "pipeline 1", template.chain.rawValue, "\(template.infersMapping)", "\(template.migrates)",
+      template.invalid.rawValue, template.ownCodeDigest ?? "",
+    ])
+    return "\(Hexadecimal.text(of: digest.finish()))-\(use)"
+  }
+
+  /// Whether two texts of ``settingsDigest()`` are of the same models and mapping models.
+  static func areOfSameModels(_ some: String, _ others: String) -> Bool {
+    func models(_ settings: String) -> Substring { settings.prefix { $0 != "-" } }
+    return models(some) == models(others)
   }
 }

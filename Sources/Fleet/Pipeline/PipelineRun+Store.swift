@@ -43,7 +43,8 @@ extension PipelineRun {
     var result = await perform(task, of: store, setting) { result in
       if result.isOfEarlierCommit { return try await books.record(result, facts) }
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun,
-        Self.gone(store, insteadOf: result) == nil
+        Self.gone(store, insteadOf: result) == nil,
+        keptOutput(of: store, insteadOf: result, known, books) == nil
       else { return }
       try await books.record(result, facts)
       isRecorded.set()
@@ -52,6 +53,11 @@ extension PipelineRun {
     result = Self.gone(store, insteadOf: result) ?? result
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
+    }
+    if let (earlier, entry) = keptOutput(of: store, insteadOf: result, known, books) {
+      // Where it cannot be written down, the next start tries once more.
+      try? await books.keep(entry)
+      return earlier
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot, !Task.isCancelled {
       if let earlier = try? sameSnapshot(store, known, books) { return earlier }
@@ -96,11 +102,8 @@ extension PipelineRun {
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }
     if !isForgotten(store, books), let known = books.entry(of: store.path) {
-      if known.settings == books.settings,
-        let output = try? unchanged(
-          store, request(for: store).output, since: known, books)
-      {
-        return output
+      if let outcome = try? unchanged(store, request(for: store).output, since: known, books) {
+        return outcome
       }
       if options.engine != .local, let ended = ended(store, known, books) { return ended }
     }
@@ -190,35 +193,18 @@ extension PipelineRun {
     // A run that was killed between the record and the end leaves its directory.
     let directory = directory(of: store)
     if let output {
-      guard let outcome = try written(output, of: store, by: known, books) else { return nil }
+      guard let outcome = try written(output, of: store, by: known, under: books.settings, books)
+      else { return nil }
       if try directory.exists { try directory.remove() }
       return outcome
     }
-    guard let final = known.finalIdentity,
+    guard known.settings == books.settings, let final = known.finalIdentity,
       final == (try StoreFiles(store.path).identity().name), try !directory.exists
     else { return nil }
     if known.verdict == .migrated, known.run == books.run {
       return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
     }
     return Outcome(store: store, result: sameModel(known))
-  }
-
-  /// What became of a store whose output lies beside it, written from the store as it is now; nil where it
-  /// has to be looked at. Changes nothing.
-  ///
-  /// - Parameter books: Nil for whoever wants none of what the line says beside its entry.
-  func written(
-    _ output: FilePath, of store: FoundStore, by known: PipelineLedger.Entry,
-    _ books: (any StoreBooks)?
-  ) throws -> Outcome? {
-    guard known.verdict == .migrated, known.output == output.string,
-      try Self.isThere(output, of: known),
-      known.identity == (try StoreFiles(store.path).identity().name)
-    else { return nil }
-    // What was set aside is written again beside an output that is as it was written.
-    if try known.lacksRejects, Self.isUntouched(output, of: known) { return nil }
-    let result = earlier(known, "Its output was written before", books)
-    return Outcome(store: store, result: result, isEarlier: true)
   }
 
   func sameModel(_ known: PipelineLedger.Entry) -> MigrationResult {
@@ -228,32 +214,6 @@ extension PipelineRun {
       result.notes = known.notes ?? []
     }
     return result
-  }
-
-  /// Whether an output that was written before is still a database, with its external data. Emptied or overwritten,
-  /// it is no reason to call its store migrated.
-  ///
-  /// An application may have taken it up, and somebody may have put another file there. That one is not of its
-  /// source's version.
-  static func isThere(_ output: FilePath, of known: PipelineLedger.Entry) throws -> Bool {
-    guard try FileKind(at: output) == .regular, try StoreFiles.isDatabase(output) else {
-      return false
-    }
-    if known.outputHasFiles == true,
-      try FileKind(at: StoreFiles(output).externalDataFolder) != .folder
-    {
-      return false
-    }
-    if isUntouched(output, of: known) { return true }
-    guard let version = StoreLook(output).result.source else { return false }
-    return version != StoreLook(FilePath(known.store)).result.source
-  }
-
-  /// Whether an output is as it was written.
-  private static func isUntouched(_ output: FilePath, of known: PipelineLedger.Entry) -> Bool {
-    // The mark may have been taken later than the output was written, and the clock may have been ahead then.
-    guard let mark = PipelineLedger.OutputMark(output) else { return false }
-    return mark == known.outputMark && mark.time <= known.time
   }
 
   func earlierStart(_ known: PipelineLedger.Entry, _ books: any StoreBooks) -> MigrationResult {
@@ -305,11 +265,6 @@ extension MigrationResult {
 }
 
 extension PipelineLedger.Entry {
-  /// Whether the store that objects were set aside in is gone.
-  fileprivate var lacksRejects: Bool {
-    get throws { try rejects.map { try FileKind(at: FilePath($0)) == .none } ?? false }
-  }
-
   /// Of a store of which nothing else is known.
   init(pending store: FoundStore, run: String) {
     self.init(
