@@ -212,6 +212,11 @@ import Testing
         "Orders 2", "--mapping", folder.path("orders.mapping.yaml"), "--workers", "1", "--json",
       ], stopAt: #""verdict":"migrated""#, signals: signals, temporaryFolder: place)
     #expect(run.status == 75, "\(run.messages)")
+    #expect(run.summary["event"] as? String == "summary" && run.summary["found"] as? Int == 30)
+    let migrated = run.summary["migrated"] as? Int ?? 0
+    #expect(migrated > 0 && run.summary["pending"] as? Int == 30 - migrated, "\(run.summary)")
+    // A second signal leaves no time to name the others.
+    if signals == 1 { #expect(run.lines("result").count == 30) }
     #expect(try folder.names(in: "temporary") == [])
     #expect(try folder.storeContents() == before)
   }

@@ -18,7 +18,7 @@ package struct Rehearsal: Sendable {
     var ended: Double
   }
 
-  /// In the byte order of their paths. A rehearsal that was stopped has only those that had ended.
+  /// In the byte order of their paths. Those that a rehearsal has not come to before it was stopped are pending.
   package var stores: [Store] = []
   package var summary: PipelineSummary
 
@@ -48,6 +48,8 @@ package struct Rehearsal: Sendable {
 extension PipelineRun {
   /// Plans every store, and migrates those that the plan would migrate to a file in `folder` that is
   /// removed at once. No source is written to, and no state is kept.
+  ///
+  /// Cancelling the task stops it: every store has a result all the same.
   ///
   /// - Parameter folder: An existing folder of the caller's own.
   /// - Throws: ``PipelineError``; no store was opened then.
@@ -88,7 +90,15 @@ extension PipelineRun {
       }
     }
     await hosts.close()
-    rehearsal.summary.pending += rehearsal.summary.found - rehearsal.stores.count
+    for store in queue.left {
+      let result = MigrationResult(notBegun: store.path.string)
+      let now = Date().timeIntervalSince1970
+      rehearsal.stores.append(
+        Rehearsal.Store(
+          name: Self.name(of: store), result: result, found: store, started: now, ended: now))
+      rehearsal.summary.count(result)
+      observe(.result(store, result))
+    }
     rehearsal.stores.sort {
       $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
     }
@@ -120,10 +130,15 @@ extension PipelineRun {
     }
     // What was written is gone.
     (result.output, result.backup) = (nil, nil)
-    let path = store.path.string
     return Rehearsal.Store(
-      name: path.after(store.root.string + "/") ?? path, result: result,
+      name: Self.name(of: store), result: result,
       found: store, started: started, ended: Date().timeIntervalSince1970)
+  }
+
+  /// Relative to the folder that was searched.
+  private static func name(of store: FoundStore) -> String {
+    let path = store.path.string
+    return path.after(store.root.string + "/") ?? path
   }
 
   /// In the process that coordinates the store: its version among those given, in
