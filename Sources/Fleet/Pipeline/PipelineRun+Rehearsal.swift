@@ -114,7 +114,10 @@ extension PipelineRun {
     if let refusal = Self.refusal(of: store) {
       result = refusal
     } else {
-      let planned = await hosts.perform(task(store, workers: 1, settings, .plan))
+      var plan = task(store, workers: 1, settings, .plan)
+      // The store's place is not to be taken, and nothing is to be written beside it.
+      plan.output = sample.output.map { $0 + ".sqlite" }
+      let planned = await hosts.perform(plan)
       result = planned
       if planned.verdict == .migrated {
         result = await hosts.perform(sample)
