@@ -17,7 +17,7 @@ struct PlanCommand: AsyncParsableCommand {
       migrated by reason, and what would be lost by entity and property; a few stores are migrated \
       privately for a forecast of time and space. The other options are then --verbose, --out, \
       --samples, --losses, --json, --quiet and --state, the folder that `run --state` was or will be \
-      given; and the exit code is 0, or 3 where stores would not be migrated.
+      given; and the exit code is 0, 3 where stores would not be migrated, or 75 where it was stopped.
       """)
 
   @OptionGroup var arguments: MigrationArguments

@@ -44,6 +44,18 @@ package struct Rehearsal: Sendable {
   }
 }
 
+extension Rehearsal.Store {
+  /// A store that has ended now.
+  ///
+  /// - Parameter started: Nil for one that was not begun.
+  fileprivate init(_ store: FoundStore, _ result: MigrationResult, started: Double? = nil) {
+    let (path, now) = (store.path.string, Date().timeIntervalSince1970)
+    self.init(
+      name: path.after(store.root.string + "/") ?? path, result: result, found: store,
+      started: started ?? now, ended: now)
+  }
+}
+
 // Every store migrated privately.
 extension PipelineRun {
   /// Plans every store, and migrates those that the plan would migrate to a file in `folder` that is
@@ -60,11 +72,8 @@ extension PipelineRun {
     var rehearsal = Rehearsal(summary: PipelineSummary(pipeline: pipeline.name))
     rehearsal.summary.found = findings.stores.count
     for result in tellUnreadable(findings, &rehearsal.summary) {
-      let now = Date().timeIntervalSince1970
       let folder = FoundStore(path: FilePath(result.store), root: FilePath(result.store), bytes: 0)
-      rehearsal.stores.append(
-        Rehearsal.Store(
-          name: result.store, result: result, found: folder, started: now, ended: now))
+      rehearsal.stores.append(Rehearsal.Store(folder, result))
     }
     let settings = try settingsDigest()
     let hosts = hosts(pace: nil)
@@ -92,10 +101,7 @@ extension PipelineRun {
     await hosts.close()
     for store in queue.left {
       let result = MigrationResult(notBegun: store.path.string)
-      let now = Date().timeIntervalSince1970
-      rehearsal.stores.append(
-        Rehearsal.Store(
-          name: Self.name(of: store), result: result, found: store, started: now, ended: now))
+      rehearsal.stores.append(Rehearsal.Store(store, result))
       rehearsal.summary.count(result)
       observe(.result(store, result))
     }
@@ -133,15 +139,7 @@ extension PipelineRun {
     }
     // What was written is gone.
     (result.output, result.backup) = (nil, nil)
-    return Rehearsal.Store(
-      name: Self.name(of: store), result: result,
-      found: store, started: started, ended: Date().timeIntervalSince1970)
-  }
-
-  /// Relative to the folder that was searched.
-  private static func name(of store: FoundStore) -> String {
-    let path = store.path.string
-    return path.after(store.root.string + "/") ?? path
+    return Rehearsal.Store(store, result, started: started)
   }
 
   /// In the process that coordinates the store: its version among those given, in
