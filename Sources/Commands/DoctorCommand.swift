@@ -75,17 +75,14 @@ struct DoctorCommand: AsyncParsableCommand {
           "\(place) \(kind == .none ? "does not exist" : "is not a folder"). Give the folder that holds the "
             + "stores, or a pipeline.")
       }
-      return Doctor(folder: FilePath(place)).findings()
+      return Doctor(folder: FilePath(place), state: state.map { FilePath($0) }).findings()
     }
     // Models and mapping models are read, too: one that cannot be is an error here as it would be there.
     let job = try PipelineJob(path: place)
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
     // What is written lies in the state folder, which the run may have to make.
-    var folder = state.map { FilePath($0) } ?? file.removingLastComponent()
-    while !folder.isEmpty, !FileManager.default.fileExists(atPath: folder.string) {
-      folder.removeLastComponent()
-    }
-    return Doctor(folder: folder.isEmpty ? "." : folder).findings()
+    let folder = state.map { FilePath($0).nearest } ?? file.folder
+    return Doctor(folder: folder).findings()
       + PipelineDoctor(job.pipeline, places, workerCount: job.workerCount).findings()
       + Self.programs(job.pipeline.report)
   }

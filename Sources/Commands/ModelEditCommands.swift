@@ -1,5 +1,6 @@
 import ArgumentParser
 import GodwitObjectModel
+import SystemPackage
 
 extension ModelCommand {
   struct AddVersionCommand: ParsableCommand {
@@ -29,8 +30,7 @@ extension ModelCommand {
     func run() throws {
       let path = try ModelBundle.adding(name, to: models, from: from)
       if json {
-        Output.result(
-          json: BundleLine(version: path.stem ?? name, path: path.string, isCurrent: false))
+        Output.result(json: BundleLine(path, isCurrent: false))
       } else {
         Output.result(path.string)
       }
@@ -52,11 +52,8 @@ extension ModelCommand {
     var json = false
 
     func run() throws {
-      let bundle = try ModelBundle(path: models)
-      let version = try bundle.setCurrent(name)
-      if json {
-        Output.result(json: BundleLine(version: version, path: bundle.path.string, isCurrent: true))
-      }
+      let path = try ModelBundle(path: models).setCurrent(name)
+      if json { Output.result(json: BundleLine(path, isCurrent: true)) }
     }
   }
 }
@@ -67,4 +64,11 @@ struct BundleLine: Encodable {
   var version: String
   var path: String
   var isCurrent: Bool
+
+  /// - Parameter folder: The version's, whose name is the version's with an extension.
+  init(_ folder: FilePath, isCurrent: Bool) {
+    version = folder.stem ?? ""
+    path = folder.string
+    self.isCurrent = isCurrent
+  }
 }

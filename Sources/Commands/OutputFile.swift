@@ -59,6 +59,13 @@ struct OutputFile {
         .cannotCreateOutput, "output",
         "\(path) cannot be made: there is no folder \(parent). Make it, or give another path.")
     }
+    let limit = PendingFile.longestName(in: self.path.folder)
+    guard self.path.lastComponent?.string.utf8.count ?? 0 <= limit else {
+      throw CommandError(
+        .cannotCreateOutput, "output",
+        "\(path) cannot be made: a name there may have \(limit) bytes, since it is longer while the file is "
+          + "written. Give a shorter one.")
+    }
     _ = try isThere()
   }
 

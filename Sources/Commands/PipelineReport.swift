@@ -81,10 +81,9 @@ final class PipelineReport: Sendable {
         say("\(result.store): \(setAside)")
       }
       // A run that stops would say so once for every store under way.
-      let isStopped = result.reasons.first?.reason == "stopped"
       ResultReport(
         asJSON: asJSON, isQuiet: isQuiet || !isVerbose, isPlan: isPlan, losses: losses,
-        isOne: false, explains: isVerbose || (!isPlan && !isStopped)
+        isOne: false, explains: isVerbose || (!isPlan && !result.isStopped)
       ).end(result)
     case .wave(let wave):
       if asJSON { Output.result(json: wave) }
@@ -219,13 +218,17 @@ final class PipelineReport: Sendable {
   }
 
   /// The first call counts: a run that ends while a second signal ends it says one thing.
-  func end(_ summary: PipelineSummary) {
+  private func isFirstEnd() -> Bool {
     clear()
-    let (isFirst, groups, losses, notes) = state.withLock { state in
+    return state.withLock { state in
       defer { state.isReported = true }
-      return (!state.isReported, state.groups, state.losses, state.notes)
+      return !state.isReported
     }
-    guard isFirst else { return }
+  }
+
+  func end(_ summary: PipelineSummary) {
+    guard isFirstEnd() else { return }
+    let (groups, losses, notes) = state.withLock { ($0.groups, $0.losses, $0.notes) }
     if asJSON {
       var summary = summary
       summary.reasons = groups.isEmpty ? nil : groups.all
@@ -265,8 +268,7 @@ final class PipelineReport: Sendable {
 
   /// Ends with a plan.
   func end(_ outcome: PipelineRun.PlanOutcome) {
-    clear()
-    state.withLock { $0.isReported = true }
+    guard isFirstEnd() else { return }
     if asJSON {
       Output.result(json: outcome.plan)
       Output.result(json: outcome.summary)
@@ -333,20 +335,5 @@ final class PipelineReport: Sendable {
       return Self.erasing(state.drawn)
     }
     if !text.isEmpty { Output.draw(text) }
-  }
-}
-
-extension MigrationResult.Verdict {
-  /// After a number of stores.
-  var words: String {
-    switch self {
-    case .migrated: "migrated"
-    case .sameModel: "of the same model"
-    case .refused: "refused"
-    case .needsMapping: "without a mapping model"
-    case .quarantined: "quarantined"
-    case .pending: "not done yet"
-    case .failed: "failed"
-    }
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import GodwitFleet
 import SystemPackage
 
@@ -16,7 +17,7 @@ struct PlanCommand: AsyncParsableCommand {
       migrated by reason, and what would be lost by entity and property; a few stores are migrated \
       privately for a forecast of time and space. The other options are then --verbose, --out, \
       --samples, --losses, --json, --quiet and --state, the folder that `run --state` was or will be \
-      given; and the exit code is 0, or 3 where stores would not be migrated.
+      given; and the exit code is 0, 3 where stores would not be migrated, or 75 where it was stopped.
       """)
 
   @OptionGroup var arguments: MigrationArguments
@@ -83,11 +84,24 @@ struct PlanCommand: AsyncParsableCommand {
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
       state: arguments.state.map { FilePath($0) }, observe: report.take)
     let ticks = Task { await report.tick() }
-    let outcome = await Task { try await run.plan(samples: samples ?? Self.defaultSamples) }.result
+    let task = Task { [samples] in try await run.plan(samples: samples ?? Self.defaultSamples) }
+    StopSignals.install(
+      stop: {
+        task.cancel()
+        Output.say("Stopping. A second signal stops at once. Run the same command to begin again.")
+      },
+      end: {
+        // Too late for the plan's own summary.
+        report.endEarly()
+        _exit(ExitStatus.resumable.rawValue)
+      })
+    let outcome = await task.result
     ticks.cancel()
     let found = try outcome.get()
-    try file?.write(found.stores.text, isPrivate: true)
+    // A run takes up the stores of its plan alone.
+    if !task.isCancelled { try file?.write(found.stores.text, isPrivate: true) }
     report.end(found)
+    if task.isCancelled { throw ExitStatus.resumable.exit }
     let status = ExitStatus(planned: found.summary)
     if status != .success { throw status.exit }
     // The plan of a store looks at no value; a sample that fails shows that a run would.

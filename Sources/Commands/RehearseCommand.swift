@@ -8,7 +8,6 @@ import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
-import Synchronization
 import SystemPackage
 
 struct RehearseCommand: AsyncParsableCommand {
@@ -20,8 +19,8 @@ struct RehearseCommand: AsyncParsableCommand {
       them before a new version of the model ships. Each store is migrated to a private file below \
       TMPDIR that is removed at once; the stores themselves are only read.
 
-      Exits with 0 when every store would migrate or is of the destination's version, and with 3 \
-      otherwise. Losses are named and do not change the exit code.
+      Exits with 0 when every store would migrate or is of the destination's version, with 75 when it was \
+      stopped, and with 3 otherwise. Losses are named and do not change the exit code.
       """)
 
   @Argument(
@@ -107,21 +106,26 @@ struct RehearseCommand: AsyncParsableCommand {
     TemporaryFiles.useFolder(folder.string)
     // What the processes of the stores put into a temporary folder goes with this one.
     setenv("TMPDIR", folder.string, 1)
+    let progress = RehearsalProgress(name: PipelineWords.name)
     let outcome: Result<Rehearsal, any Error>
     do {
-      outcome = .success(try await rehearse(root, in: folder))
+      outcome = .success(try await rehearse(root, in: folder, progress))
     } catch {
       outcome = .failure(error)
     }
     TemporaryFiles.useFolder(nil)
     Self.remove(folder)
-    try end(try outcome.get())
+    let rehearsal = try outcome.get()
+    // A second signal has ended it.
+    guard progress.end() != nil else { throw ExitStatus.resumable.exit }
+    try end(rehearsal)
   }
 
-  private func rehearse(_ root: FilePath, in folder: FilePath) async throws -> Rehearsal {
+  private func rehearse(
+    _ root: FilePath, in folder: FilePath, _ progress: RehearsalProgress
+  ) async throws -> Rehearsal {
     let job = try PipelineJob(path: try pipeline(root, in: folder))
     try ProcessLimits.prepare(workers: job.workerCount)
-    let ended = Mutex(0)
     let run = PipelineRun(
       job.pipeline, job.request,
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
@@ -129,11 +133,12 @@ struct RehearseCommand: AsyncParsableCommand {
     ) { event in
       switch event {
       case .result(let store, let result):
-        ended.withLock { $0 += store == nil ? 0 : 1 }
+        progress.add(result, isStore: store != nil)
         if json { Output.result(jsonLine: result.jsonLine()) }
       case .note(let text): Output.say(text)
       case .warning(let text): Output.say("warning: \(text)")
       case .found(let found):
+        progress.begin(found)
         for line in PipelineReport.warnings(found, key: "--include") {
           Output.say("warning: \(line)")
         }
@@ -148,22 +153,26 @@ struct RehearseCommand: AsyncParsableCommand {
         task.cancel()
         Output.say("Stopping. A second signal stops at once.")
       },
-      end: {
+      end: { [json] in
+        // Too late for the rehearsal's own summary.
+        if let summary = progress.end() {
+          if json {
+            Output.result(json: summary)
+          } else {
+            Output.result(PipelineReport.line(summary))
+          }
+        }
         Self.remove(folder)
         _exit(ExitStatus.resumable.rawValue)
       })
     let ticks = Task {
       while !quiet, (try? await Task.sleep(for: .seconds(10))) != nil {
-        Output.say("\(stores): \(grouped(Int64(ended.withLock { $0 }))) stores rehearsed")
+        Output.say("\(stores): \(grouped(Int64(progress.ended))) stores rehearsed")
       }
     }
     let outcome = await task.result
     ticks.cancel()
     let rehearsal = try outcome.get()
-    guard !task.isCancelled else {
-      Output.say("Stopped. The stores are unchanged. Run the same command to begin again.")
-      throw ExitStatus.resumable.exit
-    }
     guard rehearsal.summary.found > 0 else {
       throw CommandError(
         .badInput, "stores",
@@ -217,7 +226,9 @@ struct RehearseCommand: AsyncParsableCommand {
   }
 
   private func end(_ rehearsal: Rehearsal) throws {
-    let status = ExitStatus(planned: rehearsal.summary)
+    // A signal after the last store changes nothing.
+    let isStopped = rehearsal.stores.contains { $0.result.isStopped }
+    let status: ExitStatus = isStopped ? .resumable : ExitStatus(planned: rehearsal.summary)
     if json {
       Output.result(json: rehearsal.summary)
     } else if !quiet || status != .success
@@ -228,6 +239,9 @@ struct RehearseCommand: AsyncParsableCommand {
     if let junit {
       let report = rehearsal.report(of: stores, exitCode: Int(status.rawValue))
       try OutputFile(junit, .junit).write(JUnitReport(report).text())
+    }
+    if isStopped {
+      Output.say("Stopped. The stores are unchanged. Run the same command to begin again.")
     }
     if status != .success { throw status.exit }
   }
@@ -240,7 +254,9 @@ private struct PipelineWords: Encodable {
     var include: [String]
   }
 
-  var name = "rehearsal"
+  static let name = "rehearsal"
+
+  var name = Self.name
   var stores: Stores
   var models: [String]
   var destination: String?
@@ -267,7 +283,8 @@ enum RehearsalText {
     }
     var lines = rehearsal.stores.isEmpty ? [] : table.lines(numbers: [3, 4])
     lines += steps(rehearsal)
-    for store in rehearsal.stores where store.result.ending != .done {
+    for store in rehearsal.stores
+    where store.result.ending != .done && !store.result.isStopped {
       let code = store.result.code.map { " (Core Data \($0))" } ?? ""
       lines += store.result.reasons.map { "\(store.name)\(code): \($0.text)" }
     }

@@ -186,3 +186,18 @@ extension Reason {
     return [" ", ".", ",", ":"].contains { message.hasPrefix(entity + $0) }
   }
 }
+
+extension MigrationResult.Verdict {
+  /// After a number of stores.
+  var words: String {
+    switch self {
+    case .migrated: "migrated"
+    case .sameModel: "of the same model"
+    case .refused: "refused"
+    case .needsMapping: "without a mapping model"
+    case .quarantined: "quarantined"
+    case .pending: "not done yet"
+    case .failed: "failed"
+    }
+  }
+}

@@ -95,6 +95,13 @@ package enum DurableFile {
     }
   }
 
+  /// The most bytes that a name in a folder may have; where its file system does not say, 255 as of ext4, XFS,
+  /// Btrfs and tmpfs.
+  package static func longestName(in folder: FilePath) -> Int {
+    let known = folder.withPlatformString { pathconf($0, Int32(_PC_NAME_MAX)) }
+    return known > 0 ? known : 255
+  }
+
   /// Removes what crashed processes left of files and folders that were to get these names. For whoever alone
   /// makes these: their temporary names are then taken one after the other.
   package static func removeUnfinished(_ paths: [FilePath]) throws {

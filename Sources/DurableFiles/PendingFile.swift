@@ -51,6 +51,11 @@ extension PendingFile {
     return Int(number) != nil
   }
 
+  /// The most bytes that the name of a file in a folder may have, so that its first temporary name fits, too.
+  package static func longestName(in folder: FilePath) -> Int {
+    DurableFile.longestName(in: folder) - "..partial-0".utf8.count
+  }
+
   static func temporaryPath(of destination: FilePath, _ number: Int) -> FilePath? {
     destination.lastComponent.map {
       destination.folder.appending(".\($0.string).partial-\(number)")

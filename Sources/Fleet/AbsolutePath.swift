@@ -15,4 +15,13 @@ extension FilePath {
     guard isRelative, string != "-", let name = lastComponent else { return resolvingFolders }
     return folder.absolute.appending(name)
   }
+
+  /// The lowest of the folders above it that is there, in which the others are made; itself if it is.
+  package var nearest: FilePath {
+    var place = absolute
+    while (try? FileKind(following: place)) == FileKind.none, place.folder != place {
+      place = place.folder
+    }
+    return place
+  }
 }

@@ -20,18 +20,49 @@ package struct Doctor: Sendable {
   }
 
   private let folder: FilePath
+  private let state: FilePath?
 
-  /// - Parameter folder: Where stores lie, or run directories will.
-  package init(folder: FilePath) { self.folder = folder }
+  /// - Parameters:
+  ///   - folder: Where stores lie, or run directories will.
+  ///   - state: Where run directories will lie instead.
+  package init(folder: FilePath, state: FilePath? = nil) {
+    self.folder = folder
+    self.state = state.map { $0.resolved ?? $0.whole }
+  }
 
   package func findings() -> [Finding] {
-    [
+    let findings = [
       sqlite, library("zstd", LibraryVersions.zstd), library("zlib", LibraryVersions.zlib),
       library("openssl", LibraryVersions.openSSL), processors, memory, openFiles, clock,
       space(folder, "free space here"),
-      temporarySpace, fileSystem, durability,
+      temporarySpace, fileSystem,
+    ]
+    guard let state else {
+      return findings + [
+        durability(of: folder, advice: "Place run directories elsewhere with --state.")
+      ]
+    }
+    let found = finding(ofState: state)
+    guard found.isGood else { return findings + [found] }
+    return findings + [
+      found, space(state.nearest, "free space for run directories"),
+      durability(of: state.nearest, advice: "Give another folder with --state."),
     ]
   }
+
+  private func finding(ofState state: FilePath) -> Finding {
+    do {
+      try DurableFile.checkFolderPlace(state)
+      if try DurableFile.isFolder(state) { try Folder(state).checkPrivate() }
+      return Finding(name: "state", value: "\(state)", isGood: true)
+    } catch {
+      return Finding(
+        name: "state", value: "\(error)", isGood: false, advice: Self.adviceOfState)
+    }
+  }
+
+  static let adviceOfState =
+    "Give --state a folder that belongs to this user and that nobody else can write to."
 
   private func library(_ name: String, _ version: String) -> Finding {
     Finding(name: name, value: version, isGood: true)
@@ -125,7 +156,7 @@ package struct Doctor: Sendable {
         : nil)
   }
 
-  private var durability: Finding {
+  private func durability(of folder: FilePath, advice: String) -> Finding {
     let path = folder.appending(".godwit-doctor-\(getpid())")
     do {
       let start = ContinuousClock.now
@@ -137,7 +168,7 @@ package struct Doctor: Sendable {
     } catch {
       return Finding(
         name: "durable write", value: "\(error)", isGood: false,
-        advice: "This folder is not writable. Place run directories elsewhere with --state.")
+        advice: "This folder is not writable. \(advice)")
     }
   }
 }

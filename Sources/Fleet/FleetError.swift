@@ -15,8 +15,8 @@ package enum FleetError: Error, Sendable, Equatable {
   /// Workers end without doing anything.
   case workersDie(executable: String, how: String)
   case noStore(path: String)
-  /// The file system has no place for the names of the files beside the store or the output.
-  case nameTooLong(path: String, limitBytes: Int, isReplaced: Bool)
+  /// The file system has no place for the name, or for those that are made of it.
+  case nameTooLong(path: String, limitBytes: Int, of: NamedFile)
   case pathTooLong(path: String, limitBytes: Int)
   /// A store lies in a sticky folder and belongs to another user.
   case heldByOwner(path: String, user: UInt32)
@@ -43,6 +43,11 @@ package enum FleetError: Error, Sendable, Equatable {
   case runDirectory(path: String, message: String)
   /// What a pipeline's runs would replace in its state folder is another program's.
   case stateFolder(path: String, message: String)
+
+  /// Whose name it is that is too long.
+  package enum NamedFile: Sendable {
+    case store, replacedStore, output, runDirectory
+  }
 }
 
 extension FleetError: CustomStringConvertible {
@@ -71,12 +76,9 @@ extension FleetError: CustomStringConvertible {
         + "`godwit doctor` and run again; finished work is kept."
     case .noStore(let path):
       "\(path) does not exist. Give the path of a store's main SQLite file."
-    case .nameTooLong(let path, let limit, let isReplaced):
+    case .nameTooLong(let path, let limit, let file):
       "The name of \(path) has \(FilePath(path).lastComponent?.string.utf8.count ?? 0) bytes, and "
-        + (isReplaced
-          ? "a store that is replaced may have \(limit): what is kept beside it has longer names. Rename "
-            + "it, or write the destination beside it (--output; in a pipeline the key commit)."
-          : "a store may have \(limit): files beside it have longer names. Rename it.")
+        + file.advice(limit)
     case .pathTooLong(let path, let limit):
       "The path \(path) has \(path.utf8.count) bytes, and SQLite opens what is needed there only where it has "
         + "at most \(limit). Shorten the names of its folders, or keep the run's own files elsewhere (--state)."
@@ -124,6 +126,22 @@ extension FleetError: CustomStringConvertible {
     case .stateFolder(let path, let message):
       "The state folder \(path) cannot be used: \(message), which a run would take for its own. Give another "
         + "with --state, or move that away."
+    }
+  }
+}
+
+extension FleetError.NamedFile {
+  fileprivate func advice(_ limit: Int) -> String {
+    switch self {
+    case .store: "a store may have \(limit): files beside it have longer names. Rename it."
+    case .replacedStore:
+      "a store that is replaced may have \(limit): what is kept beside it has longer names. Rename it, or write "
+        + "the destination beside it (--output; in a pipeline the key commit)."
+    case .output:
+      "this output may have \(limit): what is made beside it has longer names. Give it a shorter one (in a pipeline: "
+        + "rename the store, or shorten the suffix in the key commit)."
+    case .runDirectory:
+      "a run directory there may have \(limit). Give another with --state, or shorten the name that it is made of."
     }
   }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
@@ -18,6 +17,12 @@ enum NameLimits {
   private static let longestCompanion =
     ".".utf8.count + ".godwit-rolled-back-".utf8.count + RunFolder.timestamp(0).utf8.count
     + ".sqlite-journal.partial-0".utf8.count
+  /// `..STEM_SUPPORT.partial-0`, while the folder of an output's external data is made.
+  private static let longestFolder = ".._SUPPORT.partial-0".utf8.count
+  /// `.STEM.godwit-rejects-20261121T010203-004.sqlite.partial-0`, of objects that are set aside.
+  private static let longestRejects =
+    "..godwit-rejects-".utf8.count + RunFolder.timestamp(0).utf8.count
+    + ".sqlite.partial-0".utf8.count
   /// `..NAME.godwit-20261121T010203-004.partial-0`, while an output is assembled beside its place.
   private static let longestAssembly =
     "..".utf8.count + ".godwit-".utf8.count + RunFolder.timestamp(0).utf8.count
@@ -25,16 +30,23 @@ enum NameLimits {
 
   /// Looks at the store and at an output that is a file of its own.
   ///
-  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
+  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:of:)``,
   ///   ``FleetError/pathTooLong(path:limitBytes:)``.
   static func check(_ request: MigrationRequest) throws {
     for path in request.stores {
       try check(path, limit: pathBytes)
-      try check(path, spare: suffixBytes, isReplaced: false)
+      try check(path, spare: suffixBytes, of: path == request.output ? .output : .store)
     }
   }
 
-  /// Looks at the directory of a run that begins.
+  /// Looks at the name of a run directory that may have to be made.
+  ///
+  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:of:)``.
+  static func checkName(of directory: RunDirectory) throws {
+    try check(directory.path, spare: 0, of: .runDirectory)
+  }
+
+  /// Looks at the path of the directory of a run that begins.
   ///
   /// - Throws: ``FleetError/pathTooLong(path:limitBytes:)``.
   static func check(_ directory: RunDirectory) throws {
@@ -48,33 +60,41 @@ enum NameLimits {
     }
   }
 
-  /// Looks at a store that is to be replaced, and at an output on another volume than the run directory: before
-  /// that is known, nothing longer is needed.
+  /// Looks at a store that is to be replaced, and at an output that is to be made: before that is known, nothing
+  /// longer is needed.
   ///
-  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``; `DurabilityError`.
+  /// - Throws: ``FleetError/nameTooLong(path:limitBytes:of:)``; `DurabilityError`.
   static func checkReplacement(
     by request: MigrationRequest, in directory: RunDirectory?
   ) throws {
     guard let output = request.output else {
-      return try check(request.store, spare: longestCompanion, isReplaced: true)
+      return try check(request.store, spare: longestCompanion, of: .replacedStore)
     }
-    guard var place = directory?.path, try !DurableFile.exists(output) else { return }
+    guard try !DurableFile.exists(output) else { return }
+    // Their names have none of the output's extension.
+    let longest = request.invalid == .setAside ? longestRejects : longestFolder
+    try check(output, spare: longest - extensionBytes(of: output), of: .output)
+    guard var place = directory?.path else { return }
     // A plan makes no directory.
     while try !DurableFile.exists(place) { place = place.folder }
     if try !DurableFile.areOnOneVolume(place, output.folder) {
-      try check(output, spare: longestAssembly, isReplaced: false)
+      try check(output, spare: longestAssembly, of: .output)
     }
   }
 
-  private static func check(_ path: FilePath, spare: Int, isReplaced: Bool) throws {
-    let folder = path.removingLastComponent()
-    let known = (folder.isEmpty ? "." : folder).withPlatformString {
-      pathconf($0, Int32(_PC_NAME_MAX))
-    }
-    // 255 bytes: ext4, XFS, Btrfs, tmpfs.
-    let limit = (known > 0 ? known : 255) - spare
-    guard (path.lastComponent?.string.utf8.count ?? 0) <= limit else {
-      throw FleetError.nameTooLong(path: path.string, limitBytes: limit, isReplaced: isReplaced)
+  /// The dot counts.
+  private static func extensionBytes(of path: FilePath) -> Int {
+    nameBytes(of: path) - (path.stem?.utf8.count ?? 0)
+  }
+
+  private static func nameBytes(of path: FilePath) -> Int {
+    path.lastComponent?.string.utf8.count ?? 0
+  }
+
+  private static func check(_ path: FilePath, spare: Int, of file: FleetError.NamedFile) throws {
+    let limit = DurableFile.longestName(in: path.folder) - spare
+    guard nameBytes(of: path) <= limit else {
+      throw FleetError.nameTooLong(path: path.string, limitBytes: limit, of: file)
     }
   }
 }

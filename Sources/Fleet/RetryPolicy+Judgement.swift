@@ -205,13 +205,14 @@ extension RetryPolicy {
   }
 
   private static func judgement(of error: ModelError) -> Judgement {
-    let ending: MigrationResult.Ending =
+    let (ending, reason): (MigrationResult.Ending, String) =
       switch error {
-      case .badVersionName: .usage
-      case .versionExists: .cannotCreateOutput
-      default: .badInput
+      case .badVersionName: (.usage, "usage")
+      case .versionExists, .bundleExists: (.cannotCreateOutput, "output")
+      case .symbolicLink: (.badInput, "link")
+      default: (.badInput, "model")
       }
-    var judgement = Judgement(ending, "model", "\(error)")
+    var judgement = Judgement(ending, reason, "\(error)")
     if case .invalid(let path, _) = error {
       judgement.reasons = error.problems.map {
         Reason(

@@ -12,7 +12,7 @@ enum StoreReplacement {
   /// - Parameters:
   ///   - uriTable: Where the table of object URIs is wanted.
   ///   - directory: Where the run works, or would work; nil where nobody has chosen that.
-  /// - Throws: `CommitError/destinationExists(path:)` for what would belong to the output; ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
+  /// - Throws: `CommitError/destinationExists(path:)` for what would belong to the output; ``FleetError/nameTooLong(path:limitBytes:of:)``,
   ///   ``FleetError/pathTooLong(path:limitBytes:)``, ``FleetError/uriTable(path:message:)``, ``FleetError/heldByOwner(path:user:)``; `DurabilityError`
   ///   where this user may not write to the folder of the store, or of the output.
   static func check(

@@ -139,6 +139,7 @@ package struct StoreRun: Sendable {
     if let directory { try checkCommit(request, directory) }
     try checkPaths(request)
     guard let directory else { return }
+    try NameLimits.checkName(of: directory)
     do {
       try NewFilePlace(directory.path, beside: request.stores).check()
     } catch let error as PlaceError {

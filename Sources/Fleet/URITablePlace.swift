@@ -20,6 +20,11 @@ struct URITablePlace {
     else {
       throw refusal("its folder does not exist")
     }
+    let limit = PendingFile.longestName(in: folder.isEmpty ? "." : folder)
+    guard path.lastComponent?.string.utf8.count ?? 0 <= limit else {
+      throw refusal(
+        "a name there may have \(limit) bytes, since it is longer while the table is written")
+    }
     let place = path.lexicallyNormalized().resolvingFolders
     guard !request.stores.contains(where: { $0.lexicallyNormalized().isSamePlace(as: place) })
     else {

@@ -24,6 +24,8 @@ package enum ModelError: Error, Sendable, Equatable {
   case versionOfABundle(path: String, bundle: String)
   /// A plain model would become a bundle, and there is one of that name.
   case bundleExists(path: String)
+  /// A symbolic link where something would be written or moved: what it leads to would stay as it is.
+  case symbolicLink(path: String)
   /// A plain `.xcdatamodel` that holds something else than files.
   case moreThanFiles(path: String, name: String)
   /// A name that no version can have.
@@ -74,6 +76,9 @@ extension ModelError: CustomStringConvertible {
     case .bundleExists(let path):
       "\(path) exists already, so the plain model beside it does not become a bundle. Add the version "
         + "to the bundle, or remove one of the two."
+    case .symbolicLink(let path):
+      "\(path) is a symbolic link, and is not changed. Give the path that it leads to, or put the file or "
+        + "folder itself there."
     case .moreThanFiles(let path, let name):
       "\(path) holds \(name), which is a folder, a link or no file, and does not become a bundle with it. "
         + "Move it elsewhere, or put a file in its place."

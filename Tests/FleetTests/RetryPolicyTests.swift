@@ -133,6 +133,11 @@ import Testing
     (ClusterError.unsafeVolume(folder: "/a", reason: "no locks"), "volume", .configuration),
     (DurabilityError.notPrivate("/a", reason: "others may write"), "run-directory", .configuration),
     (PlanError.unsupported(store: "/a", what: "a virtual table"), "unsupported", .badInput),
+    (ModelError.symbolicLink(path: "/a"), "link", .badInput),
+    (ModelError.versionExists(path: "/a", version: "V"), "output", .cannotCreateOutput),
+    (ModelError.bundleExists(path: "/a"), "output", .cannotCreateOutput),
+    (ModelError.badVersionName("a/b", reason: "it has a slash"), "usage", .usage),
+    (ModelError.notABundle(path: "/a"), "model", .badInput),
     (
       FleetError.coordinationLost(store: "/a", how: "was killed by signal 9"), "coordination-lost",
       .fatal

@@ -13,6 +13,9 @@ import Testing
     ("no-run", ["control", ".", "status"], 69),
     ("list", ["run", ".", "--files-from", "nowhere"], 65),
     ("usage", ["doctor", "nothere"], 64),
+    ("output", ["model", "add-version", "Orders.xcdatamodeld", "Orders 2"], 73),
+    ("usage", ["model", "add-version", "Orders.xcdatamodeld", "a/b"], 64),
+    ("link", ["model", "add-version", "Link.xcdatamodel", "Orders 3"], 65),
   ]
 
   @Test(arguments: commands)
@@ -20,6 +23,9 @@ import Testing
     let folder = try PipelineFolder.orders(["a", "lost"])
     try Data("# mine".utf8).write(to: URL(fileURLWithPath: folder.path("notes.md")))
     try Self.losePages(of: folder.path("stores/lost.sqlite"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("Link.xcdatamodel"),
+      withDestinationPath: "Orders.xcdatamodeld/Orders.xcdatamodel")
     let nowhere = reason == "temporary-folder" ? folder.path("nowhere") : nil
     let run = try Godwit.run(
       words + ["--json"], temporaryFolder: nowhere, workingFolder: folder.url.path)

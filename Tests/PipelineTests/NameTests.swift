@@ -78,6 +78,54 @@ import Testing
     }
   }
 
+  /// The bytes of an output's name, how it ends, and where the run directory lies.
+  @Test(
+    arguments: [
+      (235, "", ["--state", "run"], 0),  // the folder of external data
+      (236, "", ["--state", "run"], 65), (242, ".sqlite", ["--state", "run"], 0),
+      (243, ".sqlite", ["--state", "run"], 65),
+      (202, "", ["--state", "run", "--invalid", "set-aside"], 0),  // rejects
+      (203, "", ["--state", "run", "--invalid", "set-aside"], 65),
+      (251, ".store-of-all-orders", ["--state", "run"], 0),  // a log
+      (252, ".store-of-all-orders", ["--state", "run"], 65),
+      (248, ".store-of-all-orders", [], 0),  // the run directory
+      (249, ".store-of-all-orders", [], 65),
+    ] as [(Int, String, [String], Int32)])
+  func `is no output, and the plan says so as the migration does`(
+    bytes: Int, ending: String, options: [String], status: Int32
+  ) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let output = String(repeating: "n", count: bytes - ending.utf8.count) + ending
+    for command in ["plan", "migrate"] {
+      let run = try Godwit.run(
+        [
+          command, "stores/a.sqlite", "--models", "Orders.xcdatamodeld", "--mapping",
+          "orders.mapping.yaml", "--output", output, "--json",
+        ] + options, workingFolder: folder.url.path)
+      #expect(run.status == status, "\(command): \(run.messages)")
+      #expect("\(run.lines)".contains("long-name") == (status != 0), "\(command): \(run.output)")
+    }
+    #expect(FileManager.default.fileExists(atPath: folder.path(output)) == (status == 0))
+    #expect(!FileManager.default.fileExists(atPath: folder.path("run")))
+  }
+
+  @Test(arguments: [(244, 0), (245, 73)] as [(Int, Int32)])
+  func `is no table of object URIs, and the plan says so as the migration does`(
+    bytes: Int, status: Int32
+  ) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    for command in ["plan", "migrate"] {
+      let run = try Godwit.run(
+        [
+          command, "stores/a.sqlite", "--models", "Orders.xcdatamodeld", "--mapping",
+          "orders.mapping.yaml", "--output", "out.sqlite", "--uri-table",
+          String(repeating: "n", count: bytes), "--json",
+        ], workingFolder: folder.url.path)
+      #expect(run.status == status, "\(command): \(run.messages)")
+    }
+    #expect(FileManager.default.fileExists(atPath: folder.path("out.sqlite")) == (status == 0))
+  }
+
   @Test func `is not opened where SQLite could not`() throws {
     let (folder, name) = try folder(252)
     #expect(try Godwit.run(folder).reason(of: name) == "long-name")

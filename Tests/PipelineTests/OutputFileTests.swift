@@ -79,6 +79,19 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path("nowhere")))
   }
 
+  @Test(arguments: Kind.allCases)
+  func `has a name that leaves place for a longer one while it is written`(kind: Kind) throws {
+    let folder = try folder()
+    for (bytes, status) in [(244, 0), (245, 73)] as [(Int, Int32)] {
+      let name = folder.path(String(repeating: "n", count: bytes))
+      let run = try Godwit.run(kind.words(folder) + [name])
+      #expect(run.status == status, "\(run.messages)")
+      #expect(FileManager.default.fileExists(atPath: name) == (status == 0))
+      // Before any work is done.
+      #expect(run.messages.contains("may have 244 bytes") == (status != 0), "\(run.messages)")
+    }
+  }
+
   @Test func `of a pipeline's key report is not put over another file, which a warning says`()
     throws
   {

@@ -197,6 +197,23 @@ import Testing
     }
   }
 
+  @Test(arguments: [1, 2])
+  func `that is stopped ends with 75, says what it has not come to, and is not kept`(
+    signals: Int
+  ) throws {
+    let folder = try PipelineFolder.orders((1...30).map { "s\($0)" }, "workers: 1")
+    let plan = folder.path("plan.json")
+    let run = try Godwit.run(
+      ["plan", folder.url.path, "--out", plan, "--samples", "30", "--json"],
+      stopAt: #""verdict":"migrated""#, signals: signals)
+    #expect(run.status == 75, "\(run.messages)")
+    #expect(run.summary["event"] as? String == "summary" && run.summary["found"] as? Int == 30)
+    let migrated = run.summary["migrated"] as? Int ?? 0
+    #expect(migrated + (run.summary["pending"] as? Int ?? 0) == 30, "\(run.summary)")
+    if signals == 1 { #expect(run.lines("result").count == 30) }
+    #expect(!FileManager.default.fileExists(atPath: plan))
+  }
+
   @Test func `of an interrupted run is carried out to the end`() throws {
     let names = (1...12).map { "s\($0)" }
     let folder = try PipelineFolder.orders(names, "workers: 1")

@@ -49,6 +49,44 @@ import Testing
     #expect(try folder.names(in: "temporary") == [])
   }
 
+  /// A store of this name could not be replaced, and nothing is written beside it.
+  @Test func `migrates a store with the longest name that any may have`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    let name = String(repeating: "n", count: 251 - ".sqlite".utf8.count)
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/a.sqlite"))
+    try FileManager.default.moveItem(
+      atPath: folder.path("stores/a.sqlite"), toPath: folder.path("stores/\(name).sqlite"))
+    let run = try Self.rehearse(folder, Self.bundle, ["--json"])
+    #expect(run.status == 0 && run.counts == "1 found, 1 migrated", "\(run.output)")
+  }
+
+  /// As of a checkout of another user's, or a volume that is mounted read-only.
+  @Test(.enabled(if: geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0))
+  func `migrates stores that this user may only read, also in a sticky folder`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    for name in ["closed", "sticky"] {
+      let place = folder.path("stores/" + name)
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+      try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+        .write(to: place + "/a.sqlite")
+      #expect(chmod(place + "/a.sqlite", 0o644) == 0)
+    }
+    let temporary = folder.path("temporary")
+    try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: true)
+    #expect(chmod(folder.path("stores/sticky"), 0o1777) == 0 && chmod(temporary, 0o777) == 0)
+    let before = try folder.storeContents()
+    let run = try Godwit.run(
+      [
+        "rehearse", folder.root.path + "/Fixtures/Recipes.xcdatamodeld", "--stores",
+        folder.path("stores"), "--json",
+      ],
+      temporaryFolder: temporary,
+      wrapper: ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.output)")
+    #expect(try folder.storeContents() == before)
+  }
+
   @Test func `prints a table with versions, rows and losses, which do not change the exit code`()
     throws
   {
@@ -212,6 +250,11 @@ import Testing
         "Orders 2", "--mapping", folder.path("orders.mapping.yaml"), "--workers", "1", "--json",
       ], stopAt: #""verdict":"migrated""#, signals: signals, temporaryFolder: place)
     #expect(run.status == 75, "\(run.messages)")
+    #expect(run.summary["event"] as? String == "summary" && run.summary["found"] as? Int == 30)
+    let migrated = run.summary["migrated"] as? Int ?? 0
+    #expect(migrated > 0 && run.summary["pending"] as? Int == 30 - migrated, "\(run.summary)")
+    // A second signal leaves no time to name the others.
+    if signals == 1 { #expect(run.lines("result").count == 30) }
     #expect(try folder.names(in: "temporary") == [])
     #expect(try folder.storeContents() == before)
   }

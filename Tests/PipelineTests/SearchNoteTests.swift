@@ -87,7 +87,9 @@ import Testing
       """.write(toFile: place + "/contents", atomically: true, encoding: .utf8)
     }
     let bundle = folder.path("M.xcdatamodeld")
-    #expect(try Godwit.run(["model", "set-current", bundle, "M 2"]).status == 0)
+    let made = try Godwit.run(["model", "set-current", bundle, "M 2", "--json"])
+    #expect(made.status == 0)
+    #expect((made.summary["path"] as? String)?.hasSuffix("M.xcdatamodeld/M 2.xcdatamodel") == true)
     let store = folder.path("stores/a.sqlite")
     #expect(try Godwit.run(["fixture", bundle + ":M", "--rows", "3", "-o", store]).status == 0)
     try "stores: { roots: stores }\nmodels: M.xcdatamodeld".write(

@@ -128,6 +128,6 @@ private final class WaitingWrites: Sendable {
 extension MigrationResult {
   /// Whether nothing was found out about the store, and another attempt at its bundle takes it up.
   var isForAnotherAttempt: Bool {
-    verdict == .pending && (ending == .locked || reasons.first?.reason == "stopped")
+    verdict == .pending && (ending == .locked || isStopped)
   }
 }

@@ -31,7 +31,7 @@ package struct PipelineDoctor: Sendable {
       path.map { file in
         // A run makes the state folder first.
         let folder = file.resolvingFolders.folder
-        return writable(name, folder == places.state ? place(ofFolder: folder) : folder)
+        return writable(name, folder == places.state ? folder.nearest : folder)
       }
     }
     return findings
@@ -142,15 +142,14 @@ package struct PipelineDoctor: Sendable {
           isGood: true)
       }
       try places.checkState()
-      return writable(name, place(ofFolder: places.state))
+      return writable(name, places.state.nearest)
     } catch let error as FleetError {
       return Doctor.Finding(
         name: name, value: "\(error)", isGood: false, advice: "A run would not begin.")
     } catch {
       return Doctor.Finding(
         name: name, value: "\(error)", isGood: false,
-        advice: "Give --state a folder that belongs to this user and that nobody else can write to."
-      )
+        advice: Doctor.adviceOfState)
     }
   }
 
@@ -185,15 +184,6 @@ package struct PipelineDoctor: Sendable {
           ? "A run begins without it, and keeps its history in the state folder until that is mended."
           : "A run would not begin. Correct that, or give another folder with --state."))
     }
-  }
-
-  /// The lowest of the folders above it that is there, in which the others are made; itself if it is.
-  private func place(ofFolder path: FilePath) -> FilePath {
-    var folder = path.absolute
-    while (try? FileKind(following: folder)) == FileKind.none, folder.folder != folder {
-      folder = folder.folder
-    }
-    return folder
   }
 
   private func writable(_ name: String, _ folder: FilePath) -> Doctor.Finding {

@@ -14,7 +14,8 @@ extension PipelineRun {
     package var stores: PlannedStores
   }
 
-  /// Says what ``run()`` would do, store by store, and changes nothing.
+  /// Says what ``run()`` would do, store by store, and changes nothing. Cancelling the task stops it: stores that it
+  /// has not come to are pending.
   ///
   /// - Parameter samples: How many stores are migrated privately for a forecast; 0 for none.
   package func plan(samples: Int = 0) async throws -> PlanOutcome {
@@ -91,7 +92,11 @@ extension PipelineRun {
         }
         begin()
       }
-      summary.pending += findings.stores.count - begun
+      for store in findings.stores[begun...] {
+        let outcome = Outcome(store: store, result: .init(notBegun: store.path.string))
+        tell(outcome, &summary)
+        maker.add(store, outcome.result)
+      }
     }
     var plan = maker.plan(pipeline.name)
     (plan.forecast, plan.trial) = try await forecast(
@@ -122,7 +127,7 @@ extension PipelineRun {
   ) async throws -> (FleetForecast?, FleetPlan.Trial?) {
     let stores = maker.migrated
     let chosen = FleetForecast.sample(of: stores, count: count)
-    guard !chosen.isEmpty else { return (nil, nil) }
+    guard !chosen.isEmpty, !Task.isCancelled else { return (nil, nil) }
     let folder = try TemporaryPlace.make()
     defer { TemporaryPlace.remove(folder) }
     var queue = StoreQueue(waves: [chosen], workerCount: pool.workerCount, need: workers(for:))

@@ -18,7 +18,7 @@ package struct Rehearsal: Sendable {
     var ended: Double
   }
 
-  /// In the byte order of their paths. A rehearsal that was stopped has only those that had ended.
+  /// In the byte order of their paths. Those that a rehearsal has not come to before it was stopped are pending.
   package var stores: [Store] = []
   package var summary: PipelineSummary
 
@@ -44,10 +44,24 @@ package struct Rehearsal: Sendable {
   }
 }
 
+extension Rehearsal.Store {
+  /// A store that has ended now.
+  ///
+  /// - Parameter started: Nil for one that was not begun.
+  fileprivate init(_ store: FoundStore, _ result: MigrationResult, started: Double? = nil) {
+    let (path, now) = (store.path.string, Date().timeIntervalSince1970)
+    self.init(
+      name: path.after(store.root.string + "/") ?? path, result: result, found: store,
+      started: started ?? now, ended: now)
+  }
+}
+
 // Every store migrated privately.
 extension PipelineRun {
   /// Plans every store, and migrates those that the plan would migrate to a file in `folder` that is
   /// removed at once. No source is written to, and no state is kept.
+  ///
+  /// Cancelling the task stops it: every store has a result all the same.
   ///
   /// - Parameter folder: An existing folder of the caller's own.
   /// - Throws: ``PipelineError``; no store was opened then.
@@ -58,11 +72,8 @@ extension PipelineRun {
     var rehearsal = Rehearsal(summary: PipelineSummary(pipeline: pipeline.name))
     rehearsal.summary.found = findings.stores.count
     for result in tellUnreadable(findings, &rehearsal.summary) {
-      let now = Date().timeIntervalSince1970
       let folder = FoundStore(path: FilePath(result.store), root: FilePath(result.store), bytes: 0)
-      rehearsal.stores.append(
-        Rehearsal.Store(
-          name: result.store, result: result, found: folder, started: now, ended: now))
+      rehearsal.stores.append(Rehearsal.Store(folder, result))
     }
     let settings = try settingsDigest()
     let hosts = hosts(pace: nil)
@@ -88,7 +99,12 @@ extension PipelineRun {
       }
     }
     await hosts.close()
-    rehearsal.summary.pending += rehearsal.summary.found - rehearsal.stores.count
+    for store in queue.left {
+      let result = MigrationResult(notBegun: store.path.string)
+      rehearsal.stores.append(Rehearsal.Store(store, result))
+      rehearsal.summary.count(result)
+      observe(.result(store, result))
+    }
     rehearsal.stores.sort {
       $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
     }
@@ -104,7 +120,10 @@ extension PipelineRun {
     if let refusal = Self.refusal(of: store) {
       result = refusal
     } else {
-      let planned = await hosts.perform(task(store, workers: 1, settings, .plan))
+      var plan = task(store, workers: 1, settings, .plan)
+      // The store's place is not to be taken, and nothing is to be written beside it.
+      plan.output = sample.output.map { $0 + ".sqlite" }
+      let planned = await hosts.perform(plan)
       result = planned
       if planned.verdict == .migrated {
         result = await hosts.perform(sample)
@@ -120,10 +139,7 @@ extension PipelineRun {
     }
     // What was written is gone.
     (result.output, result.backup) = (nil, nil)
-    let path = store.path.string
-    return Rehearsal.Store(
-      name: path.after(store.root.string + "/") ?? path, result: result,
-      found: store, started: started, ended: Date().timeIntervalSince1970)
+    return Rehearsal.Store(store, result, started: started)
   }
 
   /// In the process that coordinates the store: its version among those given, in

@@ -133,8 +133,10 @@ package final class StoreHost: Sendable {
     let observe: @Sendable (RunEvent) -> Void = { self.tell($0, of: task) }
     switch task.work {
     case .plan:
+      var request = run.request(for: store)
+      if let output = task.output { request.output = FilePath(output) }
       return await DryRun(
-        run.request(for: store), migratesSnapshots: run.pipeline.stores.inUse == .snapshot
+        request, migratesSnapshots: run.pipeline.stores.inUse == .snapshot
       ).run()
     case .look: return StoreLook(store.path).result
     case .version: return run.version(of: store, folder: FilePath(task.output ?? ""))

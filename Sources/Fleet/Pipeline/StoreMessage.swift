@@ -81,7 +81,8 @@ struct StoreTask: Codable, Sendable {
   var code: String?
   /// ``Pipeline/digest`` likewise: it says more than what destinations are made of.
   var pipeline: String
-  /// Where the destination of a snapshot or a sample goes.
+  /// Where the destination of a snapshot or a sample goes, or would go that is planned; nil for a plan of what the
+  /// pipeline says.
   var output: String?
   /// Whether the progress of earlier runs is forgotten.
   var isFresh = false

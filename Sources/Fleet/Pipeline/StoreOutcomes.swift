@@ -53,6 +53,9 @@ extension MigrationResult {
           message: LedgerStanding.notBegunMessage + " Run the same command again to resume.")
       ])
   }
+
+  /// Whether the store was under way when a run was stopped, or the run had not come to it.
+  package var isStopped: Bool { reasons.first?.reason == LedgerStanding.notBegunReason }
 }
 
 extension MigrationResult {

@@ -32,7 +32,7 @@ extension ModelBundle {
   ///
   /// - Throws: ``ModelError/notABundle(path:)`` for anything else;
   ///   ``ModelError/bundleExists(path:)``; ``ModelError/moreThanFiles(path:name:)``;
-  ///   `DurabilityError`.
+  ///   ``ModelError/symbolicLink(path:)``; `DurabilityError`.
   package init(wrapping path: String) throws {
     let trimmed = path.droppingSlash
     guard trimmed.ends(with: ".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
@@ -40,7 +40,7 @@ extension ModelBundle {
     }
     // The folder itself would become a bundle, and the link would lead nowhere.
     guard try FileKind(at: FilePath(trimmed)) == .folder else {
-      throw DurabilityError.symbolicLink(FilePath(trimmed))
+      throw ModelError.symbolicLink(path: trimmed)
     }
     let plain = FilePath(trimmed).resolved ?? FilePath(trimmed)
     let folder = plain.removingLastComponent()
@@ -146,10 +146,10 @@ extension ModelBundle {
   /// Makes a version the one that new stores get. What `.xccurrentversion` says so far is not asked: this
   /// mends one that cannot be read.
   ///
-  /// - Returns: The version's name.
-  /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, `DurabilityError`.
+  /// - Returns: The version's folder.
+  /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, ``ModelError/symbolicLink(path:)``, `DurabilityError`.
   @discardableResult
-  package func setCurrent(_ name: String) throws -> String {
+  package func setCurrent(_ name: String) throws -> FilePath {
     let name = try Self.checked(name)
     let folders = try DurableFile.names(in: path).filter { $0.ends(with: ".xcdatamodel") }
     guard folders.contains(where: { $0.isSameBytes(as: name.folder) }) else {
@@ -158,9 +158,10 @@ extension ModelBundle {
         known: folders.map(\.droppingExtension).sorted(by: ModelFile.inOrder))
     }
     // What cannot be read as a model is no version.
-    _ = try ModelFile.read(path.appending(name.folder).string)
+    let folder = path.appending(name.folder)
+    _ = try ModelFile.read(folder.string)
     try write(current: name.version)
-    return name.version
+    return folder
   }
 
   /// `.xccurrentversion` as Xcode formats it, with tabs.
@@ -184,7 +185,9 @@ extension ModelBundle {
   private func write(current version: String) throws {
     let file = path.appending(".xccurrentversion")
     // What it leads to would stay as it is, and the link would be gone.
-    if try FileKind(at: file) == .symbolicLink { throw DurabilityError.symbolicLink(file) }
+    if try FileKind(at: file) == .symbolicLink {
+      throw ModelError.symbolicLink(path: file.string)
+    }
     try DurableFile.write(
       Array(Self.currentVersionFile(version).utf8), to: file, permissions: Self.filePermissions)
   }
