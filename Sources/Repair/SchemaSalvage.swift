@@ -189,7 +189,8 @@ struct SchemaSalvage {
     else { return nil }
     return Entry(
       kind: kind, name: controlName(name), table: controlName(table),
-      root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: sql)
+      root: (read[3].integer ?? texts[3].flatMap(Int64.init)).flatMap { UInt32(exactly: $0) } ?? 0,
+      sql: sql)
   }
 
   /// False for a name that is lost, or has bytes that no text has.
