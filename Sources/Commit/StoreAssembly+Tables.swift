@@ -113,7 +113,7 @@ extension StoreAssembly {
     }
     // AUTOINCREMENT: numbers of deleted rows must not be given out again.
     let hasSequences = try file.rows(
-      "SELECT 1 FROM src.sqlite_master WHERE name = 'sqlite_sequence'")
+      "SELECT 1 FROM src.sqlite_master WHERE CAST(name AS TEXT) = 'sqlite_sequence'")
     guard !hasSequences.isEmpty else { return }
     for row in try file.rows(
       "SELECT seq FROM src.sqlite_sequence WHERE name = ?1", [.text(table.name)])

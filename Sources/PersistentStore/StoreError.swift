@@ -100,8 +100,8 @@ extension StoreError: CustomStringConvertible {
       "\(path.unambiguousText) is not UTF-8, and could be taken for another path. Rename what is not, and run "
         + "again."
     case .journal(let path, let reason):
-      "\(path)-journal is damaged: \(reason). It would take back a part of a transaction that was cut "
-        + "off, and the rest would stay in the store. \(Self.rescue)"
+      "\(path)-journal is damaged: \(reason). Played back, it would not leave the store as it was before the "
+        + "transaction that was cut off. \(Self.rescue)"
     case .unknownLog(let path, let version):
       "\(path)-wal says that it is of the format version \(version), and SQLite opens no store with a WAL "
         + "of another one than 3007000: what is committed there cannot be read. Have the application that "

@@ -97,6 +97,17 @@ extension Reason {
   }
 }
 
+extension PlanError {
+  private static func advice(on findings: [StoreFinding]) -> String {
+    // What no option takes says so itself.
+    if findings.contains(where: { $0.message.contains("godwit repair") }) { return "" }
+    return " Restore it from a backup, "
+      + (findings.allSatisfy(Damage.isAcceptable)
+        ? "save what can be saved with `godwit repair`, or carry on with --accept-damage."
+        : "or save what can be saved with `godwit repair`.")
+  }
+}
+
 extension PlanError: CustomStringConvertible {
   package var description: String {
     switch self {
@@ -143,10 +154,7 @@ extension PlanError: CustomStringConvertible {
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")
-        + ". The source is unchanged. Restore it from a backup, "
-        + (findings.allSatisfy(Damage.isAcceptable)
-          ? "save what can be saved with `godwit repair`, or carry on with --accept-damage."
-          : "or save what can be saved with `godwit repair`.")
+        + ". The source is unchanged." + Self.advice(on: findings)
     case .unsupported(let store, let what):
       "\(store): \(what). The source is unchanged."
     }

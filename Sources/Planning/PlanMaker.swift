@@ -139,6 +139,7 @@ struct PlanMaker {
   /// What of the two schemas a person should know.
   func schemaNotes(_ triggers: CarriedTriggers) throws -> [String] {
     try triggers.notes + context.destination.notes + context.store.foreignIssues()
+      + binding.emptyTableNotes()
   }
 
   // MARK: Foreign tables
@@ -177,14 +178,7 @@ struct PlanMaker {
           "the \(own.kind.rawValue) \(own.name) is none of the model's, and its name is one that the "
             + "destination needs; rename it")
       }
-      do {
-        try tryOut(table, in: trial)
-      } catch let error as SQLiteError where error.isRefused {
-        throw unsupported(
-          "the table \(table.name) cannot be carried, because SQLite cannot work with it without the "
-            + "application: \(error.message). Drop what needs it, the index or the table, in a copy of the "
-            + "store, migrate that, and have the application make it again")
-      }
+      try requireMakeable(table, in: trial)
       let plan = ForeignTablePlan(
         name: table.name, sql: table.sql, columns: table.columns,
         expressions: try table.columns.map { try expression($0, in: table.name, numbers) },
@@ -193,11 +187,28 @@ struct PlanMaker {
     }
   }
 
+  /// - Throws: ``PlanError/unsupported(store:what:)``.
+  private func requireMakeable(_ table: ForeignTable, in trial: Connection) throws {
+    do {
+      try tryOut(table, in: trial)
+    } catch let error as SQLiteError where error.isRefused {
+      let reason =
+        error.isDenied
+        ? "its statement in the store's schema, or that of an index of it, would do something else than make it "
+          + "in the store: \(error.message). Make it again in a copy of the store, and migrate that"
+        : "SQLite cannot work with it without the application: \(error.message). Drop what needs it, the index "
+          + "or the table, in a copy of the store, migrate that, and have the application make it again"
+      throw PlanError.unsupported(
+        store: request.store.string,
+        what: "the table \(table.name) cannot be carried, because \(reason)")
+    }
+  }
+
   /// Collations and functions are an application's own: what is needed of a table is prepared, on the
   /// source and on an empty database.
   private func tryOut(_ table: ForeignTable, in trial: Connection) throws {
-    try trial.execute(table.sql)
-    for index in table.indexes { try trial.execute(index) }
+    try trial.define(.table, table.sql)
+    for index in table.indexes { try trial.define(.index, index) }
     let columns = table.columns.map(quoted).joined(separator: ", ")
     guard !columns.isEmpty else { return }
     _ = try trial.prepare(

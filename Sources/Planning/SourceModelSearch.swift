@@ -164,7 +164,8 @@ struct SourceModelSearch {
           StoreFinding(
             kind: .metadata,
             message: (store.metadata.whyUnread ?? "Z_METADATA has no version hashes")
-              + ", so nothing tells the store's version")
+              + ", so nothing tells the store's version, and --accept-damage cannot take it: restore the store "
+              + "from a backup, or save what can be saved with `godwit repair`")
         ])
     }
     let hasCache = try store.readableModel() != nil

@@ -63,11 +63,12 @@ extension RepairAccount {
           && !carried.contains(NameKey(entry.table))
       }
     }.map(\.name)
+    left += salvage.emptyTables
     if !left.isEmpty {
       report.lost.append(
         .init(
           .table, count: Int64(left.count), names: left,
-          "views, virtual tables, triggers and indexes, not carried")
+          "views, virtual tables, empty tables, triggers and indexes, not carried")
       )
     }
   }

@@ -165,12 +165,14 @@ struct SchemaSalvage {
   /// A row says most things more than once: what one of its values has lost, the others tell.
   private static func entry(_ values: UnsafeMutablePointer<RawValue>) -> Entry? {
     let read = (0..<5).map { SQLiteValue(values[$0]) }
-    var (name, table) = (read[1].text, read[2].text)
-    let sql = read[4].text
+    // SQLite reads a blob as the text of its bytes.
+    let texts = read.map { $0.text ?? $0.blob.map { String(decoding: $0, as: UTF8.self) } }
+    var (name, table) = (texts[1], texts[2])
+    let sql = texts[4]
     // SQLite keeps a text as `CREATE`, what it makes, and the name; of an index, `ON` and the table's follow.
     let words = sql.map { TableText.words($0.prefix(4096)) } ?? []
     let head = words.prefix(3)
-    let kind = read[0].text.flatMap(SchemaObject.Kind.init(rawValue:)) ?? kind(head, name)
+    let kind = texts[0].flatMap(SchemaObject.Kind.init(rawValue:)) ?? kind(head, name)
     if kind == .table, name != table || !isText(name) {
       let third = head.last.map(unquoted)
       name = third == table ? table : [name, third, table].first(where: isText) ?? nil
@@ -187,7 +189,8 @@ struct SchemaSalvage {
     else { return nil }
     return Entry(
       kind: kind, name: controlName(name), table: controlName(table),
-      root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: sql)
+      root: (read[3].integer ?? texts[3].flatMap(Int64.init)).flatMap { UInt32(exactly: $0) } ?? 0,
+      sql: sql)
   }
 
   /// False for a name that is lost, or has bytes that no text has.

@@ -107,10 +107,14 @@ extension StoreSalvage {
       {
         homeless.insert(key)
       }
-      // What Core Data leaves behind when it migrates in place goes where it is empty.
-      let isLeftOver =
-        SchemaObject.isApplicationTable(name) && table.isEmpty && table.gaps.isEmpty
-      if models[key] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
+      if models[key] == nil, let entry {
+        // What Core Data leaves behind when it migrates in place goes where it is empty.
+        if SchemaObject.isApplicationTable(name), table.isEmpty, table.gaps.isEmpty {
+          if schema.isWhole { emptyTables.append(entry.name) }
+        } else {
+          foreignTables.append(entry)
+        }
+      }
       tables[key] = table
     }
     // SQLite's own, so that their pages are nobody else's.

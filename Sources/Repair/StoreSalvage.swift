@@ -27,6 +27,8 @@ final class StoreSalvage {
   var unlistedTables: Set<NameKey> = []
   /// Tables that are not the model's, with those that cannot be read.
   var foreignTables: [SchemaSalvage.Entry] = []
+  /// Tables without rows that are not the model's, with names like those of its own: they are not carried.
+  var emptyTables: [String] = []
   /// With as many rows as lie there.
   var unreadableTables: [(name: String, rows: Int64)] = []
   /// Pages with rows that belong to no table for certain.

@@ -38,6 +38,13 @@ extension Connection {
         let definition = Definition(rawValue: Int(bitPattern: context))
         return definition?.allows(action, table: name) == true ? SQLITE_OK : SQLITE_DENY
       }, context
-    ) { try prepare(sql).run() }
+    ) {
+      do {
+        try prepare(sql).run()
+      } catch let error as SQLiteError where error.primaryCode == SQLITE_MISUSE {
+        throw SQLiteError.failed(
+          code: SQLITE_AUTH, message: error.message, statement: sql, database: path)
+      }
+    }
   }
 }

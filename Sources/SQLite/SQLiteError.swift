@@ -55,12 +55,15 @@ extension SQLiteError {
 
   /// What the database holds is the reason: it is damaged, or its schema is not what the statement
   /// takes for granted. Else it is the machine: the volume, memory, or another process.
-  public var isOfContent: Bool { isCorruption || primaryCode == SQLITE_ERROR }
+  public var isOfContent: Bool { isCorruption || isDenied || primaryCode == SQLITE_ERROR }
+
+  /// A statement of a schema would do more than define what it should, see ``Connection/define(_:_:)``.
+  public var isDenied: Bool { primaryCode == SQLITE_AUTH }
 
   /// SQLite will not do what a schema asks for, such as a collation that only the application has, or
   /// rows break a constraint. Trying again makes no difference.
   public var isRefused: Bool {
-    primaryCode == SQLITE_ERROR || primaryCode == SQLITE_CONSTRAINT
+    primaryCode == SQLITE_ERROR || primaryCode == SQLITE_CONSTRAINT || isDenied
   }
 
   /// What a body gives; nil where it fails by what the database holds. A machine that fails is not
@@ -128,7 +131,9 @@ extension SQLiteError: CustomStringConvertible {
     case SQLITE_CORRUPT:
       " The file is damaged. Restore it from a backup, or save what can be saved with `godwit repair`."
     case SQLITE_NOTADB: " The file is not an SQLite database, or it is encrypted."
-    case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
+    case SQLITE_AUTH:
+      " A statement of a store's schema may make one table, index or trigger in the store, and do nothing else."
+    case SQLITE_CANTOPEN, SQLITE_PERM:
       " Check that the path exists and that this user may read it."
     case SQLITE_READONLY: " Check that this user may write the file and its folder."
     case SQLITE_IOERR: " Check the volume, then run again."

@@ -89,18 +89,28 @@ final class DatabaseSchema {
   private struct SchemaText: Hashable {
     let type: Bytes
     let name: Bytes
+    let table: Bytes
     let sql: Bytes?
   }
 
+  /// SQLite reads them as text, whatever is stored: a blob is the text of its bytes.
+  private static let texts =
+    "CAST(type AS TEXT), CAST(name AS TEXT), CAST(tbl_name AS TEXT), CAST(sql AS TEXT)"
+
+  private static let types: Set = ["table", "index", "trigger", "view"]
+
   init(_ connection: Connection) throws {
-    rows = try connection.rows(
-      "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master ORDER BY rowid"
-    ).compactMap { row in
-      guard let type = row[0].text, let name = row[1].text, let table = row[2].text else {
-        return nil
+    let sql = "SELECT \(Self.texts), CAST(rootpage AS INTEGER) FROM sqlite_master ORDER BY rowid"
+    rows = try connection.rows(sql).map { row in
+      // SQLite goes by the statement alone, and has what would be left out here.
+      guard let type = row[0].text, DatabaseSchema.types.contains(type), let name = row[1].text,
+        let table = row[2].text
+      else {
+        throw DatabaseSchema.damage(
+          "a row of sqlite_master lacks its type, name or table", sql, connection)
       }
       return SchemaRow(
-        type: type, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
+        type: type, name: name, table: table, rootPage: row[4].integer ?? 0, sql: row[3].text)
     }
     if rows.contains(where: { $0.holdsReplacement }) { try Self.requireText(connection) }
     for type in ["index", "table"] {
@@ -108,7 +118,8 @@ final class DatabaseSchema {
     }
     let text = rows.map {
       SchemaText(
-        type: Bytes($0.type.utf8), name: Bytes($0.name.utf8), sql: $0.sql.map { Bytes($0.utf8) })
+        type: Bytes($0.type.utf8), name: Bytes($0.name.utf8), table: Bytes($0.table.utf8),
+        sql: $0.sql.map { Bytes($0.utf8) })
     }
     if let form = Self.known.withLock({ $0[text] }) {
       self.form = form
@@ -122,19 +133,24 @@ final class DatabaseSchema {
     }
   }
 
+  private static func damage(
+    _ message: String, _ statement: String, _ connection: Connection
+  ) -> SQLiteError {
+    .failed(
+      code: SQLITE_CORRUPT, message: message, statement: statement, database: connection.path)
+  }
+
   /// A name that is not UTF-8 would be another one from here on, which names nothing in the file.
   private static func requireText(_ connection: Connection) throws {
-    let sql = "SELECT name, tbl_name, sql FROM sqlite_master"
+    let sql = "SELECT \(texts) FROM sqlite_master"
     let statement = try connection.prepare(sql)
-    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 3) { values in
+    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 4) { values in
       guard let start = values.baseAddress else { return }
       while try statement.step() {
-        statement.read(into: start, from: 0, count: 3)
+        statement.read(into: start, from: 0, count: 4)
         for value in values where value.kind == .text {
           guard String(validating: value.buffer, as: UTF8.self) == nil else { continue }
-          throw SQLiteError.failed(
-            code: SQLITE_CORRUPT, message: "sqlite_master holds text that is not UTF-8",
-            statement: sql, database: connection.path)
+          throw damage("sqlite_master holds text that is not UTF-8", sql, connection)
         }
       }
     }
@@ -158,14 +174,17 @@ final class DatabaseSchema {
     _ rows: [SchemaRow], _ connection: Connection
   ) throws -> [Bytes: TableShape] {
     var shapes: [Bytes: TableShape] = [:]
+    var (made, ofConstraints): (Set<SchemaPart>, Set<SchemaPart>) = ([], [])
     let kinds = try connection.rows(
       "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main'")
     var sql: [Bytes: String] = [:]
     for row in rows where row.type == "table" { sql[Bytes(row.name.utf8)] = row.sql }
     for row in kinds {
-      guard let name = row[0].text.map({ Bytes($0.utf8) }), let text = sql[name] else {
-        continue
-      }
+      guard let name = row[0].text.map({ Bytes($0.utf8) }), name != Bytes("sqlite_schema".utf8)
+      else { continue }
+      let type = row[1].text == "view" ? "view" : "table"
+      made.insert(SchemaPart(type: type, name: name, table: name))
+      guard let text = sql[name] else { continue }
       shapes[name] = TableShape(
         kind: row[1].text ?? "", isWithoutRowID: row[2].integer != 0,
         isStrict: row[3].integer != 0, sql: text, words: words(of: text), columns: [], indexes: [])
@@ -200,6 +219,8 @@ final class DatabaseSchema {
       }
       // Fields come in the order of their places, from 0.
       if row[9].integer == 0 {
+        let part = SchemaPart(type: "index", name: Bytes(name.utf8), table: table)
+        if row[3].text == "c" { made.insert(part) } else { ofConstraints.insert(part) }
         shapes[table]?.indexes.append(
           TableShape.Index(
             name: name, isUnique: row[2].integer != 0, origin: row[3].text ?? "",
@@ -211,7 +232,42 @@ final class DatabaseSchema {
           column: Int(row[5].integer ?? -2), isDescending: row[6].integer != 0,
           collation: row[7].text?.uppercased() ?? "", isKey: row[8].integer != 0))
     }
+    try requireAgreement(of: rows, with: made, ofConstraints: ofConstraints, connection)
     return shapes
+  }
+
+  /// A table, a view or an index: of a table or view ``table`` is the name itself.
+  private struct SchemaPart: Hashable {
+    var type: String
+    var name: Bytes
+    var table: Bytes
+  }
+
+  /// SQLite takes kinds and names from the statements alone, and every reader here those beside them: where the two
+  /// differ, if in the case of a letter, a table would be passed over, or asked for in vain.
+  ///
+  /// - Parameters:
+  ///   - made: What SQLite has of the statements, the indexes of constraints left out.
+  ///   - ofConstraints: Those; the key of a table without row ids has no row of its own.
+  private static func requireAgreement(
+    of rows: [SchemaRow], with made: Set<SchemaPart>, ofConstraints: Set<SchemaPart>,
+    _ connection: Connection
+  ) throws {
+    // No pragma tells of triggers.
+    let said = Set(
+      rows.filter { $0.type != "trigger" }.map { row in
+        let name = Bytes(row.name.utf8)
+        return SchemaPart(
+          type: row.type, name: name, table: row.type == "index" ? Bytes(row.table.utf8) : name)
+      })
+    let differing = made.subtracting(said).union(said.subtracting(made).subtracting(ofConstraints))
+    guard let part = differing.min(by: { $0.name.lexicographicallyPrecedes($1.name) }) else {
+      return
+    }
+    throw damage(
+      "sqlite_master and its own statements disagree about the \(part.type) "
+        + "\(String(decoding: part.name, as: UTF8.self)): its name, its kind, or its table",
+      "sqlite_master", connection)
   }
 }
 

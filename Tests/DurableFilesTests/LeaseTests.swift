@@ -49,7 +49,7 @@ import Testing
     try "precious".write(toFile: other.string, atomically: false, encoding: .utf8)
     try #require(link(other.string, path.string) == 0)
     #expect(throws: DurabilityError.otherNames(path)) { try Lease(acquiring: path, seconds: 60) }
-    #expect(throws: DurabilityError.otherNames(path)) { try DurableLog(at: path) }
+    #expect(throws: DurabilityError.otherNames(path)) { _ = try DurableLog(at: path) }
     #expect(FileManager.default.contents(atPath: other.string) == Data("precious".utf8))
   }
 

@@ -114,6 +114,7 @@ import Testing
       ("another header", changed(middle.offset, zeros)),
       ("the last header", changed(headers[headers.count - 1].offset, zeros)),
       ("a page where no header has its size", sizeless),
+      ("more pages than there are", changed(first.offset + 16, [0xFF, 0xFF, 0xFF, 0xFF])),
       ("a sector size", changed(first.offset + 20, [0, 0, 2, 1])),
       ("a page size", changed(first.offset + 24, [0, 0, 0x11, 0])),
     ]

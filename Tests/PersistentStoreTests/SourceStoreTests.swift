@@ -357,6 +357,23 @@ import Testing
     #expect(unknown.map(\.count) == [1, 1])
   }
 
+  @Test func `notes tables without rows that only their names make Core Data's, and no columns`()
+    throws
+  {
+    let library = try makeLibrary()
+    try library.execute(
+      """
+      CREATE TABLE Zqueue (a UNIQUE); CREATE TABLE ZFULL (a); INSERT INTO ZFULL VALUES (1);
+      CREATE TABLE queue (a); ALTER TABLE ZREADER ADD COLUMN ZEMPTY TEXT
+      """)
+    let binding = StoreBinding(try library.open(snapshots: snapshots.path), library.hierarchy)
+    #expect(
+      try binding.emptyTableNotes() == [
+        "The table Zqueue is none of the model's and has no rows. It is not carried."
+      ])
+    #expect(try binding.unknownContents().map(\.table) == ["ZFULL"])
+  }
+
   /// Of a file system that keeps them, or of a clock that is wrong.
   @Test(arguments: [
     Int(Int64.min), -9_223_372_036, -1, 13_569_465_600, 9_223_372_036, Int(Int64.max),

@@ -113,6 +113,48 @@ import Testing
     #expect(try added(folder, "stores/b.sqlite") == before)
   }
 
+  /// SQLite reads the columns of its schema as text, whatever is stored.
+  @Test(
+    arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]],
+    ["type", "name", "tbl_name", "sql"])
+  func `are carried where a text of their schema is stored as a blob`(
+    way: [String], column: String
+  ) throws {
+    let folder = try PipelineFolder("total-cost")
+    try folder.write(
+      "stores/a.sqlite", "Orders.xcdatamodeld/Orders",
+      """
+      CREATE TABLE own (id INTEGER PRIMARY KEY AUTOINCREMENT, a); CREATE INDEX i ON own (a);
+      INSERT INTO own (a) VALUES ('x'), ('y'), ('z'); DELETE FROM own WHERE a = 'z';
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET \(column) = CAST(\(column) AS BLOB)
+       WHERE name IN ('own', 'i', 'sqlite_sequence')
+      """)
+    #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") == ["ok"])
+    try make("stores/b.sqlite", of: "stores/a.sqlite", way, folder)
+    for (query, expected) in [
+      ("SELECT * FROM own INDEXED BY i WHERE a > 'a' ORDER BY a", ["1 x", "2 y"]),
+      ("SELECT seq FROM sqlite_sequence WHERE name = 'own'", ["3"]),
+    ] {
+      #expect(try folder.table("stores/b.sqlite", query) == expected)
+    }
+  }
+
+  /// SQLite goes by the statement, which has the name in other letters.
+  @Test func `are refused by their name where the schema gives them two`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute(
+      """
+      CREATE TABLE own (a); INSERT INTO own VALUES (1); PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET name = 'OWN' WHERE name = 'own'
+      """)
+    try store.close()
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.reason(of: "a") == "damaged", "\(run.messages)")
+    #expect(run.messages.contains("disagree about the table OWN"), "\(run.messages)")
+  }
+
   /// SQLite 3.40 counts its JSON functions among those that a schema should not call, and its quick check
   /// takes columns of the second table for each other.
   @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])

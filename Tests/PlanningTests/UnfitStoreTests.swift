@@ -80,6 +80,9 @@ import Testing
     let error = #expect(throws: PlanError.self) { try plan(path) }
     #expect(error?.code == 134_150 && error?.liesInTheStore == true)
     #expect(error?.reasons.map(\.reason) == ["metadata"])
+    for text in try [#require(error).description, #require(error?.reasons.first).message] {
+      #expect(text.contains("godwit repair") && !text.contains("carry on"), "\(text)")
+    }
   }
 
   @Test(arguments: ["0", "1"])

@@ -185,6 +185,19 @@ import Testing
       report.lost.contains { $0.entity == "Step" && $0.primaryKeys?.contains(150) == true })
   }
 
+  @Test func `is told of an empty table that is left out since its name begins with a Z`() throws {
+    let patient = try Patient(rows: 5, version: .one)
+    try patient.sql(
+      "CREATE TABLE Zqueue (a); CREATE INDEX Zq_a ON Zqueue (a); CREATE TABLE queue (a)")
+    let report = try patient.repair()
+    #expect(report.lost.map(\.names) == [["Zqueue"]], "\(report.lost)")
+    #expect(
+      try patient.read(
+        "SELECT name FROM sqlite_master WHERE name IN ('queue', 'Zqueue', 'Zq_a')",
+        of: patient.output)
+        == [[.text("queue")]])
+  }
+
   @Test func `has no value that is doubtful as well as lost`() throws {
     let patient = try Patient(rows: 30, version: .one) { $0.externalFraction = 0.2 }
     try patient.sql("UPDATE ZIMAGE SET ZDATA = 'text' WHERE Z_PK IN (23, 7)")

@@ -63,7 +63,9 @@ import Testing
       try connection.define(definition, sql)
       #expect(try connection.rows("SELECT type FROM sqlite_master WHERE name = 'u'").count == 1)
     } else {
-      #expect(throws: SQLiteError.self) { try connection.define(definition, sql) }
+      let error = #expect(throws: SQLiteError.self) { try connection.define(definition, sql) }
+      // No fault of the volume, and the same the next time.
+      #expect(error?.isRefused == true && error?.isOfContent == true)
       #expect(try connection.rows("SELECT name FROM sqlite_master") == before)
     }
     #expect(try connection.rows("SELECT a FROM t") == [[.text("x")]])
@@ -235,6 +237,36 @@ import Testing
       #expect(try database.shape(of: "t")?.columns.count == 2 && isText)
     } catch let error as SQLiteError {
       #expect(error.isCorruption && !isText, "\(error)")
+    }
+  }
+
+  /// SQLite reads these columns as text, and goes by the statement.
+  @Test(arguments: [
+    ("type = CAST(type AS BLOB)", true), ("name = CAST(name AS BLOB)", true),
+    ("tbl_name = CAST(tbl_name AS BLOB)", true), ("sql = CAST(sql AS BLOB)", true),
+    ("rootpage = CAST(rootpage AS BLOB)", true),
+    ("name = 'T' WHERE name = 't'", false), ("name = NULL WHERE name = 't'", false),
+    ("type = 'TABLE' WHERE name = 't'", false), ("type = NULL WHERE name = 'i'", false),
+    ("name = 'I' WHERE name = 'i'", false), ("tbl_name = 'u' WHERE name = 'i'", false),
+    ("sql = CAST(x'435245415445205441424c45207428612c2062ff29' AS BLOB) WHERE name = 't'", false),
+  ])
+  func `reads a schema as SQLite does, or calls it damaged`(change: String, isRead: Bool) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("a.sqlite")
+    try Connection(path: path, mode: .create).execute(
+      """
+      CREATE TABLE t (a, b); CREATE INDEX i ON t (a); CREATE TABLE u (c PRIMARY KEY) WITHOUT ROWID;
+      CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER w AFTER INSERT ON t BEGIN SELECT 1; END;
+      PRAGMA writable_schema = ON; UPDATE sqlite_master SET \(change)
+      """)
+    let database = try Connection(path: path, mode: .immutable)
+    do {
+      #expect(
+        try database.schemaRows().map(\.type) == ["table", "index", "table", "view", "trigger"])
+      #expect(try database.shape(of: "t")?.indexes.map(\.name) == ["i"])
+      #expect(try database.rootPage(of: "i") != nil && isRead)
+    } catch let error as SQLiteError {
+      #expect(error.isCorruption && !isRead, "\(error)")
     }
   }
 

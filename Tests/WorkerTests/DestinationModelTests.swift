@@ -112,6 +112,23 @@ import Testing
       return "\($0)".contains("the table ap") && "\($0)".contains("nosuch")
     }
   }
+
+  /// SQLite takes either for the table `ap` of the file.
+  @Test(arguments: ["CREATE TEMP TABLE ap (a)", "CREATE TABLE ap (a); DROP TABLE ZROW"])
+  func `stops the plan where its statement would do more than make it`(sql: String) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))],
+      rows: """
+        CREATE TABLE ap (a); INSERT INTO ap VALUES (1); PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET sql = '\(sql)' WHERE name = 'ap'
+        """)
+    #expect {
+      _ = try fixture.outcome()
+    } throws: {
+      guard case PlanError.unsupported = $0 else { return false }
+      return "\($0)".contains("the table ap") && "\($0)".contains("do something else")
+    }
+  }
 }
 
 @Suite struct `Rows of the application that break their own CHECK` {

@@ -58,8 +58,9 @@ struct ReducedStore {
   }
 
   private static func names(_ connection: Connection) throws -> [String] {
-    try connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-      .compactMap { $0[0].text }
+    try connection.rows(
+      "SELECT CAST(name AS TEXT) FROM sqlite_master WHERE CAST(type AS TEXT) = 'table'"
+    ).compactMap { $0[0].text }
   }
 
   /// Those of objects and of pairs, as far as that shows without a model: their names, and their keys. Any

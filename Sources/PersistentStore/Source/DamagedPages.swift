@@ -39,7 +39,12 @@ struct DamagedPages {
       let row = try? connection.rows("PRAGMA database_list").first(where: { $0[1].text == "main" }),
       let path = row[2].text, !path.isEmpty,
       let tables = try? connection.rows(
-        "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' ORDER BY name"),
+        """
+        SELECT CAST(name AS TEXT), rootpage
+          FROM sqlite_master
+         WHERE CAST(type AS TEXT) = 'table'
+         ORDER BY name
+        """),
       let file = try? FileDescriptor.open(
         FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
     else { return [] }

@@ -60,6 +60,10 @@ private struct JournalScan {
       // Where nothing is counted yet, the process ended while it began the segment.
       guard records <= size else { return header.countsNothing ? nil : cut }
       guard let pageSize = try pageSize(by: first) else { return "its header has no page size" }
+      if offset == 0, try lacksPages(first, pageSize) {
+        return
+          "its header counts \(first.pages) pages of the store, and it and the store have fewer"
+      }
       let segment = Segment(
         nonce: header.nonce, pageSize: pageSize, pages: first.pages, start: records)
       if header.count == Header.uncounted { return try gap(in: segment, first) }
@@ -75,6 +79,16 @@ private struct JournalScan {
       header = next
     }
     return nil
+  }
+
+  /// SQLite gives the database the size that it had before the transaction. Each of its pages lies there or in the
+  /// journal: none is cut off before the journal is gone. Of the last one the database may have a part.
+  private func lacksPages(_ first: Header, _ pageSize: Int) throws -> Bool {
+    let databaseSize = try database.seek(offset: 0, from: .end)
+    let held =
+      SparseFile.end(of: database.rawValue, size: databaseSize)
+      + SparseFile.end(of: file.rawValue, size: size)
+    return Int64(first.pages) * Int64(pageSize) > held + Int64(pageSize)
   }
 
   /// Frameworks of long ago wrote no page size. SQLite takes the database's then.

@@ -27,6 +27,17 @@ extension StoreBinding {
     }
   }
 
+  /// A sentence for each table that no destination of the model has and that has no rows. A column without values
+  /// has none: migrations of Core Data's own may leave such columns behind in any store.
+  ///
+  /// - Throws: `SQLiteError` for a table that cannot be read.
+  package func emptyTableNotes() throws -> [String] {
+    let places = try Self.recentPlaces.output(for: form) { try unknownPlaces() }
+    return try places.filter { $0.column == nil }.map(\.table).filter { table in
+      try store.connection.rows("SELECT 1 FROM \(quoted(table)) LIMIT 1").isEmpty
+    }.map { "The table \($0) is none of the model's and has no rows. It is not carried." }
+  }
+
   /// A table, or a column of one of the model's tables.
   private struct UnknownPlace: Sendable {
     var table: String
