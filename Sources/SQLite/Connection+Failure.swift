@@ -8,10 +8,18 @@ extension Connection {
   ///
   /// Source: https://sqlite.org/rescode.html#ioerr_corruptfs.
   static func failure(
-    _ code: Int32, _ handle: OpaquePointer?, _ statement: String, database: String
+    _ code: Int32, _ handle: OpaquePointer?, _ statement: String, database: String, mode: Mode
   ) -> SQLiteError {
     if code & 0xFF == SQLITE_CORRUPT, let errno = readErrno(handle) {
       return .unreadable(database, errno: errno, statement: statement)
+    }
+    // What SQLite cannot open for writing it opens for reading, for whatever reason, and tells this later.
+    if code == SQLITE_READONLY, mode == .readWrite || mode == .create,
+      faccessat(AT_FDCWD, database, W_OK, AT_EACCESS) == 0
+    {
+      return .failed(
+        code: SQLITE_IOERR, message: "a file of the database could not be opened for writing",
+        statement: statement, database: database)
     }
     // A volume that is full, or has become read-only, may show it only when a file is made or flushed.
     let refusal =

@@ -24,7 +24,7 @@ public final class Connection {
   public let path: String
   private var handle: OpaquePointer?
   private var cancelCheck: CancelCheck?
-  private let mode: Mode
+  let mode: Mode
   private var ownDescriptor: Int32?
   private var ownSchema: DatabaseSchema?
   /// What ``visitRows(_:_:_:_:)`` keeps; its SQL function owns it.
@@ -289,7 +289,7 @@ extension Connection {
   }
 
   func failure(_ code: Int32, in statement: String) -> SQLiteError {
-    Connection.failure(code, handle, statement, database: path)
+    Connection.failure(code, handle, statement, database: path, mode: mode)
   }
 
   /// What the operating system said when a page of this database, or of an attached one, could not

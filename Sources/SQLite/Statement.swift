@@ -177,7 +177,8 @@ extension Statement {
 
   @inline(never)
   @usableFromInline func failure(_ code: Int32) -> SQLiteError {
-    Connection.failure(code, sqlite3_db_handle(handle), sql, database: connection.path)
+    Connection.failure(
+      code, sqlite3_db_handle(handle), sql, database: connection.path, mode: connection.mode)
   }
 
   @inline(never)
