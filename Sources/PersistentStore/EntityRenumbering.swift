@@ -26,7 +26,8 @@ package struct EntityRenumbering {
     numbers = source.hierarchy.order.map { name in
       (from: number(name, source), to: successor(name).map { number($0, destination) })
     }
-    let known = Set(numbers.map(\.from))
+    // Where the store's own rows say otherwise of an entity, that is damage, and its true number stays.
+    let known = Set(numbers.map(\.from)).union(source.hierarchy.numbers.values.map { Int64($0) })
     free = destination.hierarchy.order.map { number($0, destination) }
       .filter { !known.contains($0) }
   }

@@ -8,11 +8,12 @@ extension PlanMaker {
   ///
   /// - Parameters:
   ///   - schema: The destination's; nil where a mapping model makes the objects.
-  ///   - dropped: Tables that are neither the model's nor carried.
+  ///   - dropped: History's and CloudKit's tables where they are not carried.
   func foreignKeyNotes(
     _ schema: DestinationSchema?, dropping dropped: [String] = []
   ) throws -> [String] {
     let source = context.source
+    let dropped = try dropped + binding.unknownTables()
     let all = source.tables.map(\.name) + source.joinTables.map(\.name) + dropped
     let carried = try context.store.foreignTables().filter {
       !$0.isVirtual && !dropped.contains($0.name)

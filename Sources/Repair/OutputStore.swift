@@ -152,7 +152,10 @@ struct OutputStore {
         }
       }
       // What it defines may have another name. Here alone SQLite is asked: the output may have thousands of tables.
-      guard let shape = try trial.shape(of: table.name) else { return nil }
+      let made = try trial.schemaRows().first {
+        $0.type == "table" && $0.name.columnKey == table.name.columnKey
+      }
+      guard let made, let shape = try trial.shape(of: made.name) else { return nil }
       hasRowIDs = !shape.isWithoutRowID
       isCounted =
         try !trial.rows(

@@ -107,7 +107,8 @@ final class DatabaseSchema {
         let table = row[2].text
       else {
         throw DatabaseSchema.damage(
-          "a row of sqlite_master lacks its type, name or table", sql, connection)
+          "a row of sqlite_master has none of SQLite's types, or lacks its name or table: "
+            + (row[1].text ?? "without a name"), sql, connection)
       }
       return SchemaRow(
         type: type, name: name, table: table, rootPage: row[4].integer ?? 0, sql: row[3].text)

@@ -239,6 +239,24 @@ import Testing
     #expect(try patient.read(others, of: patient.output) == patient.read(others))
   }
 
+  /// No row contradicts the number, and history tells of objects that were deleted.
+  @Test func `keeps the true number of an entity without rows in history`() throws {
+    let patient = try Self.patient(swaps: false)
+    try patient.sql(
+      """
+      CREATE TABLE ANSCKTHING (Z_PK INTEGER PRIMARY KEY, ZENTITYID INTEGER, ZENTITYPK INTEGER);
+      INSERT INTO ANSCKTHING VALUES (1, 1, 7), (2, 2, 7);
+      CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY INTEGER);
+      INSERT INTO ACHANGE VALUES (1, 1), (2, 2), (3, 3);
+      DELETE FROM ZFOOA;
+      UPDATE Z_PRIMARYKEY SET Z_ENT = 77 WHERE Z_NAME = 'FooA';
+      """)
+    _ = try patient.repair()
+    for query in ["SELECT ZENTITY FROM ACHANGE", "SELECT ZENTITYID FROM ANSCKTHING"] {
+      #expect(try patient.read(query, of: patient.output) == patient.read(query), "\(query)")
+    }
+  }
+
   @Test(arguments: [false, true])
   func `loses, and names, a trigger of Core Data's that would mean something else`(swaps: Bool)
     throws

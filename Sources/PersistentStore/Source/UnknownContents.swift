@@ -27,15 +27,28 @@ extension StoreBinding {
     }
   }
 
-  /// A sentence for each table that no destination of the model has and that has no rows. A column without values
-  /// has none: migrations of Core Data's own may leave such columns behind in any store.
+  /// The tables that no destination of the model has, with rows or without.
+  package func unknownTables() throws -> [String] {
+    try Self.recentPlaces.output(for: form) { try unknownPlaces() }
+      .filter { $0.column == nil }.map(\.table)
+  }
+
+  /// A sentence about those of them that have no rows, if there are any. A column without values has none: migrations of
+  /// Core Data's own may leave such columns behind in any store.
   ///
   /// - Throws: `SQLiteError` for a table that cannot be read.
   package func emptyTableNotes() throws -> [String] {
-    let places = try Self.recentPlaces.output(for: form) { try unknownPlaces() }
-    return try places.filter { $0.column == nil }.map(\.table).filter { table in
+    let tables = try unknownTables().filter { table in
       try store.connection.rows("SELECT 1 FROM \(quoted(table)) LIMIT 1").isEmpty
-    }.map { "The table \($0) is none of the model's and has no rows. It is not carried." }
+    }
+    guard let first = tables.first else { return [] }
+    if tables.count == 1 {
+      return ["The table \(first) is none of the model's and has no rows. It is not carried."]
+    }
+    let names = tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " …" : "")
+    return [
+      "\(tables.count) tables are none of the model's and have no rows: \(names). They are not carried."
+    ]
   }
 
   /// A table, or a column of one of the model's tables.
