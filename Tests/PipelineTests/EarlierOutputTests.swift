@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// Its text is what every version before the first has written for these models.
+  /// Its text about these models is as it was before such texts had two parts.
   @Test func `counts where an earlier version wrote it, which told models and their use in one`()
     throws
   {
