@@ -20,22 +20,25 @@ struct EarlierOutput {
   init?(_ request: MigrationRequest) throws {
     guard let output = request.output, try FileKind(at: output) != .none else { return nil }
     path = output
-    guard try metadata() != nil else { throw isAnother }
+    guard try metadata() != nil else { throw FleetError.outputExists(path: path.string) }
   }
 
-  /// The error for a file that is not what the migration would write.
-  var isAnother: FleetError { .outputExists(path: path.string) }
+  /// The error for a store that is not what the migration would write.
+  var isAnother: FleetError { .outputDiffers(path: path.string) }
 
   /// Compares the metadata with what a plan would write. It is in nobody's way where nothing would be
   /// written: the store is of the destination's version already.
   ///
   /// - Parameter isDry: The plan is of a dry run, which reads in a folder of its own: the store UUID
   ///   that follows from a plan with mapping models is another then.
-  /// - Throws: ``FleetError/outputExists(path:)``.
+  /// - Throws: ``FleetError/outputDiffers(path:)``; ``FleetError/outputExists(path:)`` where nobody knows what the
+  ///   migration would write, or somebody is using the output.
   func check(against outcome: PlanOutcome, isDry: Bool = false) throws {
     if outcome.isSameModel { return }
-    guard case .migrate(let plan) = outcome, let found = try metadata(),
-      found.list == plan.control.metadata,
+    guard case .migrate(let plan) = outcome, let found = try metadata() else {
+      throw FleetError.outputExists(path: path.string)
+    }
+    guard found.list == plan.control.metadata,
       found.uuid == plan.control.storeUUID || (isDry && !plan.isLightweight)
     else { throw isAnother }
   }
@@ -44,7 +47,7 @@ struct EarlierOutput {
   private func metadata() throws -> (uuid: String, list: [UInt8])? {
     guard try FileMark(path) != nil else { return nil }
     let files = StoreFiles(path)
-    guard try FileMark(files.wal)?.size ?? 0 == 0, try FileMark(files.journal)?.size ?? 0 == 0,
+    guard try !files.hasLogs,
       let row = try SQLiteError.nilByContent({
         try Connection(path: path.string, mode: .immutable)
           .rows("SELECT Z_UUID, Z_PLIST FROM Z_METADATA LIMIT 1").first
@@ -52,6 +55,14 @@ struct EarlierOutput {
       case .text(let uuid) = row[0], case .blob(let list) = row[1]
     else { return nil }
     return (uuid, list)
+  }
+}
+
+extension StoreFiles {
+  /// Whether its log or its rollback journal has something. Beside an output that is of whoever uses it: a migration
+  /// leaves neither.
+  var hasLogs: Bool {
+    get throws { try [wal, journal].contains { try FileMark($0)?.size ?? 0 > 0 } }
   }
 }
 

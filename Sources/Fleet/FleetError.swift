@@ -21,6 +21,8 @@ package enum FleetError: Error, Sendable, Equatable {
   /// A store lies in a sticky folder and belongs to another user.
   case heldByOwner(path: String, user: UInt32)
   case outputExists(path: String)
+  /// What lies at the output's path is a store, and not the one that the migration makes.
+  case outputDiffers(path: String)
   case noFolder(path: String)
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
   /// There is no room for temporary files.
@@ -89,6 +91,9 @@ extension FleetError: CustomStringConvertible {
     case .outputExists(let path):
       "\(path) already exists and is not overwritten. Move it away, or give another --output (in a "
         + "pipeline: another suffix in the key commit)."
+    case .outputDiffers(let path):
+      "\(path) already exists, is not what this migration makes and is not overwritten. Move it away, or give "
+        + "another --output (in a pipeline: another suffix in the key commit)."
     case .noFolder(let path):
       "\(path) is not a folder. Make it, or give another path."
     case .notEnoughSpace(let folder, let needed, let free):

@@ -292,7 +292,7 @@ extension RetryPolicy {
     case .noStages: return Judgement(.usage, "usage", "\(error)")
     case .noStore: return Judgement(.badInput, "store", "\(error)")
     case .nameTooLong, .pathTooLong: return Judgement(.badInput, "long-name", "\(error)")
-    case .outputExists, .noFolder, .uriTable, .heldByOwner:
+    case .outputExists, .outputDiffers, .noFolder, .uriTable, .heldByOwner:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .noTemporaryFolder:
       return Judgement(.cannotCreateOutput, "temporary-folder", "\(error)")

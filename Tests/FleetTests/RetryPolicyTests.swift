@@ -42,6 +42,7 @@ import Testing
     (CommitError.uniqueness(entity: "Recipe", index: "i", rows: RowTally([1, 2])), .badInput),
     (FleetError.noStore(path: "/a"), .badInput),
     (FleetError.outputExists(path: "/a"), .cannotCreateOutput),
+    (FleetError.outputDiffers(path: "/a"), .cannotCreateOutput),
     (CommitError.destinationExists(path: "/a"), .cannotCreateOutput),
     (DurabilityError.failed(call: "open", path: "/a", .permissionDenied), .cannotCreateOutput),
     (

@@ -56,6 +56,31 @@ import Testing
     }
   }
 
+  /// Its text about these models is as it was before such texts had two parts.
+  @Test func `counts where an earlier version wrote it, which told models and their use in one`()
+    throws
+  {
+    let folder = try migrated()
+    let progress = folder.path("state/ledger.jsonl")
+    let lines = try String(contentsOfFile: progress, encoding: .utf8)
+      .replacing(/,"digest":"[0-9a-f]{64}"}\n/, with: "}\n")
+    let earlier = lines.replacing(/"settings":"([0-9a-f]{64})-[0-9a-f]{64}"/) {
+      "\"settings\":\"\($0.1)\""
+    }
+    try #require(
+      earlier.contains(
+        #""settings":"17f2f6fd43989db58f7c4a7683322ddb38ec516bbc31803be4f4b1250aa440be""#))
+    try earlier.write(toFile: progress, atomically: true, encoding: .utf8)
+    for command in ["plan", "run", "run"] {
+      let run = try folder.godwit([command])
+      #expect(run.status == 0 && run.counts == "1 found, 1 migrated", "\(run.messages)")
+      #expect(notes(run).first == "Its output was written before.")
+    }
+    try map("$source.amount", in: folder)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.reason(of: "a") == "output", "\(run.messages)")
+  }
+
   @Test func `does not count where the mapping model is another`() throws {
     let folder = try migrated()
     try map("$source.amount", in: folder)
@@ -116,12 +141,43 @@ extension `Rows that the destination refuses` {
     try remove()
     let output = try Connection(path: folder.path("stores/a-2.sqlite"), mode: .readWrite)
     try output.execute("UPDATE ZORDER SET ZAMOUNT = 8")
-    try output.close()
-    let later = try Godwit.run(folder)
-    #expect(later.status == 0 && later.counts == "1 found, 1 migrated", "\(later.messages)")
-    let told = try #require(later.results.values.first)
-    #expect(told["rejects"] == nil && told["setAside"] as? Int == 3)
-    #expect("\(told["notes"] ?? "")".contains("is gone"))
+    for isInUse in [true, false] {
+      if !isInUse { try output.close() }
+      let later = try Godwit.run(folder)
+      #expect(later.status == 0 && later.counts == "1 found, 1 migrated", "\(later.messages)")
+      let told = try #require(later.results.values.first)
+      #expect(told["rejects"] == nil && told["setAside"] as? Int == 3)
+      #expect("\(told["notes"] ?? "")".contains("is gone"))
+    }
+  }
+
+  /// That an output cannot be written has many causes, and most of them pass.
+  @Test(.enabled(if: geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0))
+  func `are set aside again once their folder can be written to`() throws {
+    let folder = try folder("set-aside")
+    try folder.addToPipeline("\ncommit: { beside: \"-2\" }")
+    let user: uid_t = 65_534
+    let walk = FileManager.default.enumerator(atPath: folder.root.path)
+    for name in [""] + (walk?.compactMap { $0 as? String } ?? []) {
+      try #require(lchown(folder.root.path + "/" + name, user, user) == 0)
+    }
+    func rejects() -> [String] { folder.storeFiles().filter { $0.contains(".godwit-rejects-") } }
+    func run() throws -> Godwit.Run {
+      try Godwit.run(
+        ["run", folder.url.path, "--json"],
+        wrapper: ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+    }
+    let first = try run()
+    try #require(first.counts == "1 found, 1 migrated", "\(first.messages)")
+    try FileManager.default.removeItem(atPath: folder.path("stores/" + #require(rejects().first)))
+    try #require(chown(folder.path("stores"), 0, 0) == 0)
+    let refused = try run()
+    #expect(refused.status == 3 && refused.counts == "1 found, 1 failed", "\(refused.messages)")
+    #expect(refused.reason(of: "a") == "output")
+    try #require(chown(folder.path("stores"), user, user) == 0)
+    let again = try run()
+    #expect(again.status == 0 && again.counts == "1 found, 1 migrated", "\(again.messages)")
+    #expect(rejects().count == 1)
   }
 
   /// With `now()`, what is made again is not what lies there.

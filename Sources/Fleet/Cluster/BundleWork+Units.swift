@@ -10,7 +10,7 @@ extension BundleWork {
   /// Whether rows become here what they become where the store is coordinated.
   func isOfSameBuild(_ run: PipelineRun) throws -> Bool {
     try run.template.ownCodeDigest == manifest.header.code
-      && run.settingsDigest() == manifest.header.settings
+      && SettingsDigest.areSame(run.settingsDigest(), manifest.header.settings)
   }
 
   /// Performs units of a stage; what counts as done is their checkpoints.

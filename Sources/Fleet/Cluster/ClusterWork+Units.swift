@@ -49,7 +49,8 @@ extension ClusterWork {
     // Another attempt may say the same, too.
     if arrays.contains(where: { $0.number > array.number && $0.holds(store.path) }) { return false }
     if array.isAdopted, let known = books.entry(of: store.path), known.run == books.run,
-      known.settings == books.settings, known.verdict != .pending, !books.isForgotten(store.path)
+      SettingsDigest.areSame(known.settings, books.settings), known.verdict != .pending,
+      !books.isForgotten(store.path)
     {
       owned.remove(store.path)
       return true

@@ -64,7 +64,7 @@ struct ClusterWork {
   /// pipeline's file or the options since.
   func isSame(_ header: BundleManifest.Header) -> Bool {
     FilePath(header.state).isSamePlace(as: FilePath(template.state))
-      && header.run == template.run && header.settings == template.settings
+      && header.run == template.run && SettingsDigest.areSame(header.settings, template.settings)
       && header.request == template.request && !run.options.isFresh
   }
 

@@ -75,7 +75,8 @@ struct LeftResults {
   func finalIdentities(settings: String) -> [FilePath: String] {
     var identities: [FilePath: String] = [:]
     for folder in folders {
-      guard let array = try? ClusterArray(at: folder), array.header.settings == settings,
+      guard let array = try? ClusterArray(at: folder),
+        SettingsDigest.areSame(array.header.settings, settings),
         let results = try? folder.lastingResults()
       else { continue }
       for line in results.map(array.header.placed) {

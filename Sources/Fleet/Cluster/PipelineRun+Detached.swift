@@ -19,7 +19,9 @@ extension PipelineRun {
         result: MigrationResult(
           store: store.path.string, verdict: .pending, ending: .resumable, reasons: reasons))
     }
-    guard hasEnded(known, books), known.settings == books.settings else { return nil }
+    guard hasEnded(known, books), SettingsDigest.areSame(known.settings, books.settings) else {
+      return nil
+    }
     switch known.verdict {
     case .sameModel: return Outcome(store: store, result: sameModel(known))
     case .migrated:

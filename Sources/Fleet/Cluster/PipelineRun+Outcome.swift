@@ -19,10 +19,10 @@ extension PipelineRun {
       }
       return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
     }
-    if let (earlier, entry) = keptOutput(of: store, insteadOf: result, known, books) {
+    if result.differs(fromOutput: known?.output), let kept = keptOutput(of: store, known, books) {
       try setting.lease.requireCurrent()
-      try await books.keep(entry)
-      return earlier
+      try await books.keep(kept.entry)
+      return kept.outcome
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot,
       let earlier = try? sameSnapshot(store, known, books)

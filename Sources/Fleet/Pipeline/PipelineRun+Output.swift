@@ -19,14 +19,14 @@ extension PipelineRun {
     under settings: String, _ books: (any StoreBooks)?
   ) throws -> Outcome? {
     guard known.verdict == .migrated, known.output == output.string,
-      Self.areOfSameModels(known.settings, settings), try Self.isThere(output, of: known),
+      SettingsDigest.areOfSameModels(known.settings, settings), try Self.isThere(output, of: known),
       known.identity == (try StoreFiles(store.path).identity().name)
     else { return nil }
     let isUntouched = Self.isUntouched(output, of: known)
     var words = "Its output was written before"
-    if known.settings == settings {
+    if SettingsDigest.areSame(known.settings, settings) {
       // What was set aside is written again beside an output that is as it was written.
-      if try isUntouched && known.lacksRejects { return nil }
+      if try isUntouched && known.lacksRejects && !StoreFiles(output).hasLogs { return nil }
     } else {
       // It may be that of a start under the new settings, which was killed before it wrote that down.
       if try !isUntouched && DurableFile.exists(directory(of: store).journal) { return nil }
@@ -35,16 +35,15 @@ extension PipelineRun {
     return Outcome(store: store, result: earlier(known, words, books), isEarlier: true)
   }
 
-  /// What became of a store whose store of rejects was to be written again, where what is made of it now is not the
-  /// output: one of an expression with `now()` never is.
+  /// What becomes of a store whose store of rejects is to be written again, where what is made of it now turns out
+  /// not to be the output, see ``MigrationResult/differs(fromOutput:)``: one of an expression with `now()` never is.
   ///
   /// - Returns: Nil for any other store. The entry is for the progress: the next start is content with the output.
   func keptOutput(
-    of store: FoundStore, insteadOf result: MigrationResult, _ known: PipelineLedger.Entry?,
-    _ books: any StoreBooks
-  ) -> (Outcome, PipelineLedger.Entry)? {
-    guard result.ending == .cannotCreateOutput, !isForgotten(store, books),
-      let output = request(for: store).output, var entry = known, (try? entry.lacksRejects) == true
+    of store: FoundStore, _ known: PipelineLedger.Entry?, _ books: any StoreBooks
+  ) -> (outcome: Outcome, entry: PipelineLedger.Entry)? {
+    guard !isForgotten(store, books), let output = request(for: store).output, var entry = known,
+      (try? entry.lacksRejects) == true
     else { return nil }
     // Nothing is written again beside one that may be somebody's by now.
     entry.outputMark = nil
@@ -78,6 +77,17 @@ extension PipelineRun {
     // The mark may have been taken later than the output was written, and the clock may have been ahead then.
     guard let mark = PipelineLedger.OutputMark(output) else { return false }
     return mark == known.outputMark && mark.time <= known.time
+  }
+}
+
+extension MigrationResult {
+  /// Whether an output is refused as another than what the migration makes. Any other reason for which none can be
+  /// written may pass.
+  func differs(fromOutput output: String?) -> Bool {
+    // It may come from another process: nothing but its reason tells the error.
+    output.map {
+      reasons == MigrationResult(failing: store, with: FleetError.outputDiffers(path: $0)).reasons
+    } ?? false
   }
 }
 

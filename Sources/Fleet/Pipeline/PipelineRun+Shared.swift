@@ -76,7 +76,7 @@ extension PipelineRun {
       isMeant: { options.selection.means($0, roots: roots) }
     ) { store, identity in
       // What an earlier start, or run, of the same settings has left needs no other plan.
-      if let known = ledger.entry(of: store.path), known.settings == settings,
+      if let known = ledger.entry(of: store.path), SettingsDigest.areSame(known.settings, settings),
         known.finalIdentity == identity
       {
         return true
@@ -175,14 +175,17 @@ extension PipelineRun {
 
   /// What a plan says beside the destinations' content: where they go, and what may be lost.
   func planSettings(_ settings: String) -> String {
-    "\(settings) \(template.losses) \(template.guardsUnknownVersions) \(pipeline.commit) "
-      + "\(pipeline.stores.inUse)"
+    "\(SettingsDigest.whole(settings)) \(template.losses) \(template.guardsUnknownVersions) "
+      + "\(pipeline.commit) \(pipeline.stores.inUse)"
   }
 
   /// SHA-256 in hexadecimal over all that decides, beside the store, whether it is refused: with the content
   /// of the destinations what may be lost. A store that is quarantined is tried again where it is another.
   func quarantineSettings(_ settings: String) -> String {
-    Self.digest(of: [settings, template.losses.rawValue, "\(template.guardsUnknownVersions)"])
+    Self.digest(of: [
+      String(SettingsDigest.whole(settings)), template.losses.rawValue,
+      "\(template.guardsUnknownVersions)",
+    ])
   }
 
   /// SHA-256 in hexadecimal over what tasks of others do with a store, beside the store: all that the
@@ -197,41 +200,32 @@ extension PipelineRun {
     Hexadecimal.text(of: SHA256.digest(of: Array(texts.joined(separator: "\0").utf8)))
   }
 
-  /// Everything but the store that its destination depends on: the models and the mapping models, and then how they
-  /// are used, a SHA-256 in hexadecimal of each.
+  /// Everything but the store that its destination depends on, see ``SettingsDigest``.
   func settingsDigest() throws -> String {
-    var digest = SHA256()
-    func add(_ text: String) {
-      digest.update(Array(text.utf8))
-      digest.update([0])
-    }
+    func bytes(_ text: String) -> [UInt8] { Array(text.utf8) + [0] }
+    var models: [UInt8] = []
     for version in template.models + (template.destination.map { [$0] } ?? []) {
-      add(version.name)
-      digest.update(try version.hierarchy().identityBytes())
+      models += bytes(version.name)
+      models += try version.hierarchy().identityBytes()
     }
     // Which of several models a store is of decides what it becomes.
     if template.given.bundles.count > 1 {
       for bundle in template.given.bundles {
-        add("\(bundle.count) \(bundle.first?.bundleName ?? "")")
+        models += bytes("\(bundle.count) \(bundle.first?.bundleName ?? "")")
       }
       for versions in [template.named, template.currents] {
-        add("\(versions.count)")
+        models += bytes("\(versions.count)")
         for version in versions {
-          add("\(template.models.firstIndex { $0.path == version.path } ?? -1)")
+          models += bytes("\(template.models.firstIndex { $0.path == version.path } ?? -1)")
         }
       }
     }
-    for mapping in template.mappings { add(try mapping.document.text()) }
-    let use = Self.digest(of: [
-      "pipeline 1", template.chain.rawValue, "\(template.infersMapping)", "\(template.migrates)",
-      template.invalid.rawValue, template.ownCodeDigest ?? "",
-    ])
-    return "\(Hexadecimal.text(of: digest.finish()))-\(use)"
-  }
-
-  /// Whether two texts of ``settingsDigest()`` are of the same models and mapping models.
-  static func areOfSameModels(_ some: String, _ others: String) -> Bool {
-    func models(_ settings: String) -> Substring { settings.prefix { $0 != "-" } }
-    return models(some) == models(others)
+    for mapping in template.mappings { models += bytes(try mapping.document.text()) }
+    var whole = bytes(
+      "pipeline 1 \(template.chain.rawValue) \(template.infersMapping) \(template.migrates)")
+    whole += models
+    if template.invalid != .fail { whole += bytes(template.invalid.rawValue) }
+    if let digest = template.ownCodeDigest { whole += bytes(digest) }
+    return SettingsDigest.text(whole: whole, models: models)
   }
 }

@@ -59,9 +59,9 @@ extension PipelineRun {
   private func snapshotIdentity(
     _ store: FoundStore, _ known: PipelineLedger.Entry, _ settings: String
   ) throws -> String? {
-    guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
-      let output = known.output, output != store.path.string, isPlace(output, of: store),
-      try Self.isThere(FilePath(output), of: known)
+    guard SettingsDigest.areSame(known.settings, settings), known.verdict == .migrated,
+      known.backup == nil, let output = known.output, output != store.path.string,
+      isPlace(output, of: store), try Self.isThere(FilePath(output), of: known)
     else { return nil }
     return known.identity
   }

@@ -40,11 +40,12 @@ extension PipelineRun {
     task.owner = CommitJournal.Owner(
       run: books.run, pipeline: places.owner.pipeline, file: places.owner.file)
     if workers == 0 { books.enter() }
+    let kept = keptOutput(of: store, known, books)
     var result = await perform(task, of: store, setting) { result in
       if result.isOfEarlierCommit { return try await books.record(result, facts) }
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun,
         Self.gone(store, insteadOf: result) == nil,
-        keptOutput(of: store, insteadOf: result, known, books) == nil
+        !result.differs(fromOutput: kept?.entry.output)
       else { return }
       try await books.record(result, facts)
       isRecorded.set()
@@ -54,10 +55,10 @@ extension PipelineRun {
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
     }
-    if let (earlier, entry) = keptOutput(of: store, insteadOf: result, known, books) {
+    if let kept, result.differs(fromOutput: kept.entry.output) {
       // Where it cannot be written down, the next start tries once more.
-      try? await books.keep(entry)
-      return earlier
+      try? await books.keep(kept.entry)
+      return kept.outcome
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot, !Task.isCancelled {
       if let earlier = try? sameSnapshot(store, known, books) { return earlier }
@@ -198,7 +199,7 @@ extension PipelineRun {
       if try directory.exists { try directory.remove() }
       return outcome
     }
-    guard known.settings == books.settings, let final = known.finalIdentity,
+    guard SettingsDigest.areSame(known.settings, books.settings), let final = known.finalIdentity,
       final == (try StoreFiles(store.path).identity().name), try !directory.exists
     else { return nil }
     if known.verdict == .migrated, known.run == books.run {

@@ -66,7 +66,7 @@ extension Rollback {
       ".\(store.store.lastComponent?.string ?? "").godwit-\(task.name)")
     try DurableFile.removeIfPresent(waiting)
     try DurableFile.removeUnfinished([waiting, store.wal, store.journal])
-    let hasLogs = try hasLogs(backup)
+    let hasLogs = try backup.hasLogs
     let main = hasLogs ? try backup.clone(in: directory(of: task).snapshot).store : backup.store
     var lost = try DurableFile.copy(main, to: waiting)
     var task = task
@@ -163,7 +163,7 @@ extension Rollback {
     if try zip(store.databaseFiles, backup.databaseFiles).allSatisfy(Self.areEqual) {
       return try end(task)
     }
-    guard try hasLogs(backup) else { return nil }
+    guard try backup.hasLogs else { return nil }
     if let end = try replaceCopy(task) { return end }
     return try FileMark(store.store)?.isSameFile(as: task.copy) == true ? changedCopy(task) : nil
   }
@@ -177,10 +177,6 @@ extension Rollback {
 
   private func directory(of task: RestoreTask) -> RunDirectory {
     Self.directory(of: task.storeFiles.store, in: places.state)
-  }
-
-  private func hasLogs(_ backup: StoreFiles) throws -> Bool {
-    try [backup.wal, backup.journal].contains { try FileMark($0)?.size ?? 0 > 0 }
   }
 
   /// Whether two files hold the same bytes, or hold none. One that is empty says as much as none.
