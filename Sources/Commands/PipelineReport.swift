@@ -16,7 +16,6 @@ final class PipelineReport: Sendable {
     var lostRights = LostRightsTotals()
     /// Lines that are on the screen, and go before the next are drawn.
     var drawn = 0
-    var isReported = false
   }
 
   private let name: String
@@ -27,6 +26,9 @@ final class PipelineReport: Sendable {
   private let losses: LossPolicy
   private let isTerminal: Bool
   private let state: Mutex<State>
+  /// Whether the end is told. Held while anything is told, so that nothing follows the end, and a second
+  /// signal does not cut it off.
+  private let isReported = Mutex(false)
 
   /// - Parameter isVerbose: Whether stores that end well have lines of their own.
   init(
@@ -47,8 +49,15 @@ final class PipelineReport: Sendable {
   /// Whether what happens to single stores is shown while it happens.
   var isLive: Bool { isTerminal && !isQuiet }
 
-  /// Takes an event of the run, on any thread.
+  /// Takes an event of the run, on any thread. After the end there is nothing to say.
   @Sendable func take(_ event: PipelineEvent) {
+    isReported.withLock { isReported in
+      guard !isReported else { return }
+      tell(event)
+    }
+  }
+
+  private func tell(_ event: PipelineEvent) {
     state.withLock { $0.view.take(event) }
     switch event {
     case .found(let found):
@@ -196,13 +205,15 @@ final class PipelineReport: Sendable {
     var size = winsize()
     let isKnown = ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 20
     let width = isKnown ? Int(size.ws_col) : 80
-    let text = state.withLock { state in
-      guard !state.isReported else { return "" }
-      let lines = state.view.lines(name, width: width)
-      defer { state.drawn = lines.count }
-      return Self.erasing(state.drawn) + lines.map { $0 + "\n" }.joined()
+    isReported.withLock { isReported in
+      guard !isReported else { return }
+      let text = state.withLock { state in
+        let lines = state.view.lines(name, width: width)
+        defer { state.drawn = lines.count }
+        return Self.erasing(state.drawn) + lines.map { $0 + "\n" }.joined()
+      }
+      Output.draw(text)
     }
-    if !text.isEmpty { Output.draw(text) }
   }
 
   /// Goes up over the lines that were drawn, and takes them away.
@@ -212,22 +223,26 @@ final class PipelineReport: Sendable {
 
   /// Says what is known, of a run that does not come to its own end.
   func endEarly() {
-    var summary = state.withLock { $0.summary }
-    summary.countTheRest()
-    end(summary)
-  }
-
-  /// The first call counts: a run that ends while a second signal ends it says one thing.
-  private func isFirstEnd() -> Bool {
-    clear()
-    return state.withLock { state in
-      defer { state.isReported = true }
-      return !state.isReported
+    endOnce {
+      var summary = state.withLock { $0.summary }
+      summary.countTheRest()
+      tell(summary)
     }
   }
 
-  func end(_ summary: PipelineSummary) {
-    guard isFirstEnd() else { return }
+  func end(_ summary: PipelineSummary) { endOnce { tell(summary) } }
+
+  /// The first call counts: a run that ends while a second signal ends it says one thing.
+  private func endOnce(_ tell: () -> Void) {
+    isReported.withLock { isReported in
+      guard !isReported else { return }
+      isReported = true
+      clear()
+      tell()
+    }
+  }
+
+  private func tell(_ summary: PipelineSummary) {
     let (groups, losses, notes) = state.withLock { ($0.groups, $0.losses, $0.notes) }
     if asJSON {
       var summary = summary
@@ -259,7 +274,7 @@ final class PipelineReport: Sendable {
       Output.say(
         "\(name): the work is submitted. `godwit status` tells how far it is; the same command attaches."
       )
-    } else if summary.pending > 0, summary.stopped == nil {
+    } else if summary.pending > 0, summary.stopped == nil, !isPlan {
       let stores =
         summary.pending == 1 ? "1 store is" : "\(grouped(Int64(summary.pending))) stores are"
       Output.say("\(stores) not done yet. Run the same command to resume.")
@@ -267,8 +282,9 @@ final class PipelineReport: Sendable {
   }
 
   /// Ends with a plan.
-  func end(_ outcome: PipelineRun.PlanOutcome) {
-    guard isFirstEnd() else { return }
+  func end(_ outcome: PipelineRun.PlanOutcome) { endOnce { tell(outcome) } }
+
+  private func tell(_ outcome: PipelineRun.PlanOutcome) {
     if asJSON {
       Output.result(json: outcome.plan)
       Output.result(json: outcome.summary)
@@ -280,41 +296,6 @@ final class PipelineReport: Sendable {
       // What loses something is not a success to be silent about.
       for line in FleetPlanText.losses(outcome.plan) { Output.result(line) }
     }
-  }
-
-  /// What was wrong, by reason.
-  static func lines(_ groups: [ReasonGroups.Group]) -> [String] {
-    groups.flatMap { group in
-      let stores = group.count == 1 ? "1 store" : "\(grouped(Int64(group.count))) stores"
-      var lines = ["\(stores) \(group.verdict.words): \(group.reason)"]
-      lines += group.examples.map { "  \($0)" }
-      if group.count > group.examples.count {
-        lines.append("  and \(grouped(Int64(group.count - group.examples.count))) more")
-      }
-      if let advice = group.advice { lines.append("  → \(advice)") }
-      return lines
-    }
-  }
-
-  static func line(_ summary: PipelineSummary) -> String {
-    var parts = [(summary.migrated, "migrated"), (summary.sameModel, "same model")]
-    parts += [(summary.refused, "refused"), (summary.needsMapping, "need a mapping model")]
-    parts += [(summary.quarantined, "quarantined"), (summary.failed, "failed")]
-    parts += [(summary.pending, "not done yet")]
-    let said = parts.enumerated().filter { $0.element.0 > 0 || $0.offset == 0 }
-    let text = said.map { "\(grouped(Int64($0.element.0))) \($0.element.1)" }
-    let earlier = summary.earlier.map { $0 > 0 ? " (\(grouped(Int64($0))) before)" : "" } ?? ""
-    let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
-    return "\(summary.pipeline): \(stores): \(text[0])\(earlier)"
-      + text.dropFirst().map { ", " + $0 }.joined()
-  }
-
-  /// What is to be known of stores that count as migrated, and are not at the destination's version.
-  static func snapshotLine(_ count: Int) -> String {
-    count == 1
-      ? "1 of those migrated is a snapshot beside its store, which was in use and stays as it is"
-      : "\(grouped(Int64(count))) of those migrated are snapshots beside their stores, which were in use "
-        + "and stay as they are"
   }
 
   private func warn(_ text: String) {

@@ -98,10 +98,14 @@ struct PlanCommand: AsyncParsableCommand {
     let outcome = await task.result
     ticks.cancel()
     let found = try outcome.get()
-    // A run takes up the stores of its plan alone.
-    if !task.isCancelled { try file?.write(found.stores.text, isPrivate: true) }
+    if let stores = found.stores { try file?.write(stores.text, isPrivate: true) }
     report.end(found)
-    if task.isCancelled { throw ExitStatus.resumable.exit }
+    if found.stores != nil, found.samplesLeft > 0 {
+      Output.say(
+        "Stopped before the whole sample was migrated. Run the same command for a better forecast.")
+    }
+    // A signal after the last store changes nothing.
+    if found.isStopped { throw ExitStatus.resumable.exit }
     let status = ExitStatus(planned: found.summary)
     if status != .success { throw status.exit }
     // The plan of a store looks at no value; a sample that fails shows that a run would.

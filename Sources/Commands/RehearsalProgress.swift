@@ -6,7 +6,8 @@ final class RehearsalProgress: Sendable {
   private struct State {
     var summary: PipelineSummary
     var ended = 0
-    var isReported = false
+    /// How it ended, once that is told.
+    var end: Result<ExitStatus, any Error>?
   }
 
   private let state: Mutex<State>
@@ -20,23 +21,33 @@ final class RehearsalProgress: Sendable {
     state.withLock { $0.summary.found = found.stores }
   }
 
-  /// - Parameter isStore: False for a folder that cannot be read.
-  func add(_ result: MigrationResult, isStore: Bool) {
-    state.withLock {
-      if isStore { $0.ended += 1 } else { $0.summary.found += 1 }
-      $0.summary.count(result)
+  /// Takes a result; nothing once the end is told.
+  ///
+  /// - Parameters:
+  ///   - isStore: False for a folder that cannot be read.
+  ///   - tell: Says it. Nothing else is told meanwhile.
+  func add(_ result: MigrationResult, isStore: Bool, tell: () -> Void) {
+    state.withLock { state in
+      guard state.end == nil else { return }
+      if isStore { state.ended += 1 } else { state.summary.found += 1 }
+      state.summary.count(result)
+      tell()
     }
   }
 
-  /// - Returns: What is known, all other stores as pending; nil for every call but the first: a rehearsal that
-  ///   comes to its end while a signal ends it has one summary.
-  func end() -> PipelineSummary? {
+  /// Tells the end. The first call counts, and any other waits for it: a rehearsal that comes to its end while
+  /// a signal ends it has one summary.
+  ///
+  /// - Parameter tell: Is given what is known, all other stores as pending.
+  /// - Returns: How the first call ended.
+  func end(_ tell: (PipelineSummary) throws -> ExitStatus) -> Result<ExitStatus, any Error> {
     state.withLock { state in
-      defer { state.isReported = true }
-      guard !state.isReported else { return nil }
+      if let end = state.end { return end }
       var summary = state.summary
       summary.countTheRest()
-      return summary
+      let end = Result { try tell(summary) }
+      state.end = end
+      return end
     }
   }
 }

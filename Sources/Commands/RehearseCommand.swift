@@ -116,9 +116,8 @@ struct RehearseCommand: AsyncParsableCommand {
     TemporaryFiles.useFolder(nil)
     Self.remove(folder)
     let rehearsal = try outcome.get()
-    // A second signal has ended it.
-    guard progress.end() != nil else { throw ExitStatus.resumable.exit }
-    try end(rehearsal)
+    let status = try progress.end { _ in try end(rehearsal) }.get()
+    if status != .success { throw status.exit }
   }
 
   private func rehearse(
@@ -133,8 +132,9 @@ struct RehearseCommand: AsyncParsableCommand {
     ) { event in
       switch event {
       case .result(let store, let result):
-        progress.add(result, isStore: store != nil)
-        if json { Output.result(jsonLine: result.jsonLine()) }
+        progress.add(result, isStore: store != nil) {
+          if json { Output.result(jsonLine: result.jsonLine()) }
+        }
       case .note(let text): Output.say(text)
       case .warning(let text): Output.say("warning: \(text)")
       case .found(let found):
@@ -154,16 +154,17 @@ struct RehearseCommand: AsyncParsableCommand {
         Output.say("Stopping. A second signal stops at once.")
       },
       end: { [json] in
-        // Too late for the rehearsal's own summary.
-        if let summary = progress.end() {
+        let end = progress.end { summary in
+          // Too late for the rehearsal's own summary.
           if json {
             Output.result(json: summary)
           } else {
             Output.result(PipelineReport.line(summary))
           }
+          return .resumable
         }
         Self.remove(folder)
-        _exit(ExitStatus.resumable.rawValue)
+        _exit(((try? end.get()) ?? .resumable).rawValue)
       })
     let ticks = Task {
       while !quiet, (try? await Task.sleep(for: .seconds(10))) != nil {
@@ -225,7 +226,7 @@ struct RehearseCommand: AsyncParsableCommand {
     path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
   }
 
-  private func end(_ rehearsal: Rehearsal) throws {
+  private func end(_ rehearsal: Rehearsal) throws -> ExitStatus {
     // A signal after the last store changes nothing.
     let isStopped = rehearsal.stores.contains { $0.result.isStopped }
     let status: ExitStatus = isStopped ? .resumable : ExitStatus(planned: rehearsal.summary)
@@ -243,7 +244,7 @@ struct RehearseCommand: AsyncParsableCommand {
     if isStopped {
       Output.say("Stopped. The stores are unchanged. Run the same command to begin again.")
     }
-    if status != .success { throw status.exit }
+    return status
   }
 }
 

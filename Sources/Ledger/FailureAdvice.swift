@@ -41,8 +41,7 @@ package enum FailureAdvice {
 
   private static let texts = [
     "stopped":
-      "Run the same command again to resume; where the failure budget stopped the run, see to the failures "
-      + "first.",
+      "Run the same command again. Where it says why it ended early, see to that first.",
     "in-use":
       "Close the applications that have the stores open and run again, or use `stores.in-use: "
       + "{ wait: 10m }` or `snapshot`. Where nobody has them open, run as their owner, who can find that "

@@ -210,8 +210,33 @@ import Testing
     #expect(run.summary["event"] as? String == "summary" && run.summary["found"] as? Int == 30)
     let migrated = run.summary["migrated"] as? Int ?? 0
     #expect(migrated + (run.summary["pending"] as? Int ?? 0) == 30, "\(run.summary)")
-    if signals == 1 { #expect(run.lines("result").count == 30) }
+    let told = run.lines("result")
+    #expect(told.filter { $0["verdict"] as? String == "migrated" }.count == migrated)
+    if signals == 1 { #expect(told.count == 30) }
+    #expect(!"\(run.lines)".contains("resume") && !run.messages.contains("resume"))
     #expect(!FileManager.default.fileExists(atPath: plan))
+  }
+
+  @Test func `that is stopped while it takes samples ends with 75, and knows of every store`()
+    throws
+  {
+    let folder = try PipelineFolder.orders((1...30).map { "s\($0)" }, "workers: 1")
+    let plan = folder.path("plan.json")
+    let stopped = try Godwit.run(
+      ["plan", folder.url.path, "--out", plan, "--samples", "30", "--json"],
+      // The last store in their order.
+      stopAt: "s9.sqlite")
+    #expect(stopped.status == 75, "\(stopped.messages)")
+    #expect(stopped.counts == "30 found, 30 migrated")
+    #expect(stopped.messages.contains("Stopped before the whole sample was migrated"))
+    let fleet = try #require(stopped.lines("fleet-plan").first)
+    // Of none, or of those that were migrated before the signal.
+    if let trial = fleet["trial"] as? [String: Any] {
+      let stores = trial["stores"] as? Int ?? 0
+      #expect(stores > 0 && (trial["reasons"] as? [Any])?.isEmpty == true, "\(trial)")
+    }
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
+    #expect(run.status == 0 && run.counts == "30 found, 30 migrated", "\(run.messages)")
   }
 
   @Test func `of an interrupted run is carried out to the end`() throws {

@@ -253,8 +253,11 @@ import Testing
     #expect(run.summary["event"] as? String == "summary" && run.summary["found"] as? Int == 30)
     let migrated = run.summary["migrated"] as? Int ?? 0
     #expect(migrated > 0 && run.summary["pending"] as? Int == 30 - migrated, "\(run.summary)")
+    let told = run.lines("result")
+    #expect(told.filter { $0["verdict"] as? String == "migrated" }.count == migrated)
     // A second signal leaves no time to name the others.
-    if signals == 1 { #expect(run.lines("result").count == 30) }
+    if signals == 1 { #expect(told.count == 30) }
+    #expect(!"\(run.lines)".contains("resume"))
     #expect(try folder.names(in: "temporary") == [])
     #expect(try folder.storeContents() == before)
   }

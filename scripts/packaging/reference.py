@@ -205,7 +205,8 @@ def json_output(shown):
                 "each; of the others the last line is the result. Fields may be added to and never change meaning; one that has no value is absent.",
                 "Sizes are bytes, durations seconds, times seconds since 1970-01-01 UTC. No text holds row data.",
                 "A command that is stopped by SIGTERM, SIGINT or SIGHUP ends with 75. The last line of `migrate`, `run`, `rollback`, `rehearse` and",
-                "`plan` of a pipeline then says what was not done. Before these have begun, and of other commands, there is none.",
+                "`plan` of a pipeline then says what was not done. Before these have begun, of `rollback` after a second signal, and",
+                "of other commands, there is none.",
                 "", "## Lines")
     for event, name, path, use in jsonfields.LINES:
         yield from ("", f"### {event}: {use}")

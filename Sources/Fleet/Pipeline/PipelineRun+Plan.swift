@@ -11,7 +11,12 @@ extension PipelineRun {
   package struct PlanOutcome: Sendable {
     package var summary: PipelineSummary
     package var plan: FleetPlan
-    package var stores: PlannedStores
+    /// Nil where it was stopped before it knew of every store: a run takes up the stores of its plan alone.
+    package var stores: PlannedStores?
+    /// How many stores of the sample it was stopped before.
+    package var samplesLeft: Int
+
+    package var isStopped: Bool { stores == nil || samplesLeft > 0 }
   }
 
   /// Says what ``run()`` would do, store by store, and changes nothing. Cancelling the task stops it: stores that it
@@ -44,6 +49,7 @@ extension PipelineRun {
     // Results are told in the order of the stores.
     var outcomes: [Outcome?] = Array(repeating: nil, count: findings.stores.count)
     var told = 0
+    var isPartial = false
     await withTaskGroup(of: (Int, Outcome).self) { group in
       var begun = 0
       func begin() {
@@ -72,7 +78,7 @@ extension PipelineRun {
             return outcome(MigrationResult(quarantined: known))
           }
           let result = await hosts.perform(task(store, workers: 1, settings, .plan))
-          return outcome(Self.gone(store, insteadOf: result) ?? result)
+          return outcome(Self.gone(store, insteadOf: result) ?? result.keepingNothing)
         }
       }
       for _ in 0..<pool.workerCount { begin() }
@@ -80,6 +86,7 @@ extension PipelineRun {
         outcomes[place] = outcome
         while told < outcomes.count, let outcome = outcomes[told] {
           let next = outcome.result
+          isPartial = isPartial || next.isStopped
           tell(outcome, &summary)
           maker.add(outcome.store, next, isEarlier: outcome.isEarlier)
           planned.append(
@@ -94,20 +101,22 @@ extension PipelineRun {
       }
       for store in findings.stores[begun...] {
         let outcome = Outcome(store: store, result: .init(notBegun: store.path.string))
+        isPartial = true
         tell(outcome, &summary)
         maker.add(store, outcome.result)
       }
     }
     var plan = maker.plan(pipeline.name)
-    (plan.forecast, plan.trial) = try await forecast(
+    let samplesLeft: Int
+    (plan.forecast, plan.trial, samplesLeft) = try await forecast(
       of: maker, samples: samples, settings, hosts)
     plan.freeBytes = pipeline.stores.roots.compactMap { DiskSpace.free(at: $0) }.min()
     await hosts.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
+    let stores = PlannedStores(
+      pipeline: pipeline.name, settings: planSettings(settings), stores: planned)
     return PlanOutcome(
-      summary: summary, plan: plan,
-      stores: PlannedStores(
-        pipeline: pipeline.name, settings: planSettings(settings), stores: planned))
+      summary: summary, plan: plan, stores: isPartial ? nil : stores, samplesLeft: samplesLeft)
   }
 
   /// What the progress says of stores whose outputs lie beside them; nothing where it cannot be read.
@@ -122,12 +131,14 @@ extension PipelineRun {
   }
 
   /// Migrates a few stores to private files, side by side as a run would.
+  ///
+  /// - Returns: With how many of them it was stopped before.
   private func forecast(
     of maker: FleetPlanMaker, samples count: Int, _ settings: String, _ hosts: StoreHosts
-  ) async throws -> (FleetForecast?, FleetPlan.Trial?) {
+  ) async throws -> (FleetForecast?, FleetPlan.Trial?, left: Int) {
     let stores = maker.migrated
     let chosen = FleetForecast.sample(of: stores, count: count)
-    guard !chosen.isEmpty, !Task.isCancelled else { return (nil, nil) }
+    guard !chosen.isEmpty, !Task.isCancelled else { return (nil, nil, left: chosen.count) }
     let folder = try TemporaryPlace.make()
     defer { TemporaryPlace.remove(folder) }
     var queue = StoreQueue(waves: [chosen], workerCount: pool.workerCount, need: workers(for:))
@@ -149,6 +160,7 @@ extension PipelineRun {
         var result = made
         result.losses = made.losses.beyond(maker.counted[store.path] ?? [])
         queue.end(store)
+        if result.isStopped, Task.isCancelled { continue }
         trial.stores += 1
         reasons.add(result)
         losses.add(result)
@@ -166,6 +178,6 @@ extension PipelineRun {
     let forecast = FleetForecast(
       of: stores.map { ($0.bytes, workers(for: $0)) }, samples: samples,
       workerCount: pool.workerCount, isInPlace: pipeline.commit == .replace)
-    return (forecast, trial)
+    return (forecast, trial.stores > 0 ? trial : nil, left: chosen.count - trial.stores)
   }
 }

@@ -139,7 +139,7 @@ extension PipelineRun {
     }
     // What was written is gone.
     (result.output, result.backup) = (nil, nil)
-    return Rehearsal.Store(store, result, started: started)
+    return Rehearsal.Store(store, result.keepingNothing, started: started)
   }
 
   /// In the process that coordinates the store: its version among those given, in

@@ -50,12 +50,20 @@ extension MigrationResult {
       reasons: [
         Reason(
           reason: LedgerStanding.notBegunReason,
-          message: LedgerStanding.notBegunMessage + " Run the same command again to resume.")
+          message: LedgerStanding.notBegunMessage + " Run the same command again.")
       ])
   }
 
   /// Whether the store was under way when a run was stopped, or the run had not come to it.
   package var isStopped: Bool { reasons.first?.reason == LedgerStanding.notBegunReason }
+
+  /// The same of a plan and a rehearsal: of a store that they were stopped in, nothing is kept.
+  var keepingNothing: MigrationResult {
+    guard isStopped else { return self }
+    var result = self
+    result.reasons = MigrationResult(notBegun: store).reasons
+    return result
+  }
 }
 
 extension MigrationResult {
