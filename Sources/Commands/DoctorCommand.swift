@@ -83,7 +83,9 @@ struct DoctorCommand: AsyncParsableCommand {
     // What is written lies in the state folder, which the run may have to make.
     let folder = state.map { FilePath($0).nearest } ?? file.folder
     return Doctor(folder: folder).findings()
-      + PipelineDoctor(job.pipeline, places, workerCount: job.workerCount).findings()
+      + PipelineDoctor(
+        job.pipeline, places, destinations: job.request.destinations, workerCount: job.workerCount
+      ).findings()
       + Self.programs(job.pipeline.report)
   }
 

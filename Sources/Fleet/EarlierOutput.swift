@@ -48,9 +48,10 @@ struct EarlierOutput {
     guard try FileMark(path) != nil else { return nil }
     let files = StoreFiles(path)
     guard try !files.hasLogs,
-      let row = try SQLiteError.nilByContent({
-        try Connection(path: path.string, mode: .immutable)
-          .rows("SELECT Z_UUID, Z_PLIST FROM Z_METADATA LIMIT 1").first
+      let row = try SQLiteError.nilByContent({ () throws -> [SQLiteValue]? in
+        let connection = try Connection(path: path.string, mode: .immutable)
+        guard try connection.holds(["Z_UUID", "Z_PLIST"], in: "Z_METADATA") else { return nil }
+        return try connection.rows("SELECT Z_UUID, Z_PLIST FROM Z_METADATA LIMIT 1").first
       }),
       case .text(let uuid) = row[0], case .blob(let list) = row[1]
     else { return nil }

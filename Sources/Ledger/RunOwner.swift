@@ -59,13 +59,15 @@ extension Ledger {
   package func adoptFleet(of owner: RunOwner) throws {
     let file = try fleetFile(of: owner, ownFiles(of: owner))
     if !file.isSameBytes(as: owner.file) {
-      try writing {
+      func adopt() throws {
         for table in ["fleet", "quarantine"] {
           try perform(
             "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
             [.text(file), .text(owner.file)])
         }
       }
+      // Together with what was just added, where that is one transaction.
+      if connection.isInTransaction { try adopt() } else { try writing(adopt) }
     }
     try narrow(to: owner)
   }

@@ -95,6 +95,11 @@ package struct MigrationRequest: Sendable {
 }
 
 extension MigrationRequest {
+  /// The versions that stores are to become.
+  package var destinations: [ModelVersion] {
+    (destination.map { [$0] } ?? []) + named + currents
+  }
+
   /// SHA-256 of the team's own code, in hexadecimal, where the destination depends on it: by
   /// stages, or by policies that a mapping model names. Nobody can see what code does, so another
   /// build of it counts as another.

@@ -41,7 +41,8 @@ import Testing
     let doctor = PipelineDoctor(
       try Pipeline(
         bytes: Array("stores: { roots: /data }\nmodels: a.mom".utf8),
-        file: scratch.path.appending("pipeline.yaml")), places, workerCount: 1)
+        file: scratch.path.appending("pipeline.yaml")), places, destinations: [],
+      workerCount: 1)
     let finding = try #require(doctor.findings().first { $0.name == "state" })
     #expect(!finding.isGood && finding.value.contains(String(file.prefix { $0 != "/" })))
   }

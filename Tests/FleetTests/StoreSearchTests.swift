@@ -1,4 +1,6 @@
 import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
 import GodwitLedger
 import GodwitObjectModel
 import GodwitPlanning
@@ -135,6 +137,25 @@ import Testing
     #expect(found(findings, scratch.path) == ["a.sqlite", "b-2.sqlite"])
     #expect(findings.besides.map(\.source.lastComponent?.string) == ["a.sqlite"])
     #expect(findings.besides.map(\.file.path.lastComponent?.string) == ["a-2.sqlite"])
+  }
+
+  @Test func `takes what lies there for a store, unless a commit that was cut off writes it`()
+    throws
+  {
+    let scratch = try Scratch()
+    try fill(scratch, ["a.sqlite", "a-2.sqlite"])
+    let pipeline = try pipeline(scratch, commit: "{ beside: -2 }")
+    let (places, root) = (PipelinePlaces(pipeline), scratch.path)
+    let search = StoreSearch(pipeline, state: places.state)
+    func names() throws -> [String] {
+      found(try search.run(places, destinations: []) { _ in }, root)
+    }
+    #expect(try names() == ["a-2.sqlite", "a.sqlite"])
+    let source = try #require(try search.run().besides.first).source
+    let run = PipelineRun.directory(of: source, in: places.state)
+    try DurableFile.makeFolder(run.path)
+    try DurableFile.write([], to: run.journal)
+    #expect(try names() == ["a.sqlite"])
   }
 
   @Test func `adds the write-ahead log to a store's bytes`() throws {

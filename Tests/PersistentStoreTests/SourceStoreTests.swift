@@ -281,17 +281,22 @@ import Testing
   }
 
   /// Views and generated columns could compute without end.
-  @Test func `asks nothing of a control table that is a view`() throws {
+  @Test(arguments: ["", "WHERE Z_UUID < 0"])
+  func `asks nothing of a control table that is a view`(condition: String) throws {
     let library = try makeLibrary()
     try library.execute(
       """
       DROP TABLE Z_METADATA;
       CREATE VIEW Z_METADATA AS WITH RECURSIVE n(Z_UUID) AS (
-        SELECT 1 UNION ALL SELECT Z_UUID + 1 FROM n) SELECT Z_UUID, Z_UUID AS Z_PLIST FROM n;
+        SELECT 1 UNION ALL SELECT Z_UUID + 1 FROM n)
+      SELECT Z_UUID, Z_UUID AS Z_PLIST, Z_UUID AS rowid FROM n \(condition);
       """)
     let store = try library.open(snapshots: snapshots.path)
     #expect(store.metadata.problems == [.unreadableTable("it or a column is missing")])
     #expect(try store.foreignIssues().count == 1)
+    let connection = try Connection(path: path.string, mode: .immutable)
+    #expect(try StoreMetadata(connection).problems == store.metadata.problems)
+    #expect(StoreFiles(path).storedUUID == nil)
   }
 
   @Test func `lists what is not the model's`() throws {

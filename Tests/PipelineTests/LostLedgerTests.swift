@@ -59,6 +59,19 @@ import Testing
     #expect(after == before, "\(back.output)")
   }
 
+  @Test func `is begun again with the fleet of a pipeline that was renamed since`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"], "name: orders")
+    #expect(try Godwit.run(folder).status == 0)
+    try FileManager.default.removeItem(atPath: folder.path("ledger.sqlite"))
+    let file = folder.path("renamed.yaml")
+    try FileManager.default.moveItem(atPath: folder.path("pipeline.yaml"), toPath: file)
+    #expect(try Godwit.run(["run", file, "--only", "a.sqlite"]).status == 0)
+    let status = try Godwit.run(["status", file, "--json"]).summary
+    let counts = try #require(status["counts"] as? [String: Any])
+    #expect(
+      ["found", "migrated", "same-model", "pending"].map { counts[$0] as? Int } == [2, 1, 1, 0])
+  }
+
   /// As a nightly copy of it is, once it was put back.
   @Test(arguments: ["nothing", "a run", "a start that fails"])
   func `or is older than the last run goes on with what that did`(since: String) throws {

@@ -57,6 +57,18 @@ extension PipelineFolder {
     return bin
   }
 
+  /// Makes the metadata of a store a view that computes without end and gives no row.
+  func makeMetadataEndless(_ store: String) throws {
+    let connection = try Connection(path: path(store), mode: .readWrite)
+    try connection.execute(
+      """
+      DROP TABLE Z_METADATA;
+      CREATE VIEW Z_METADATA AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+      SELECT i AS Z_UUID, i AS Z_PLIST, i AS rowid FROM n WHERE i < 0
+      """)
+    try connection.close()
+  }
+
   /// Another application's connection to a store, in a read transaction.
   func reader(of name: String) throws -> Connection {
     let connection = try Connection(path: path("stores/\(name).sqlite"), mode: .readWrite)

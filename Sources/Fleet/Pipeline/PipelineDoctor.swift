@@ -1,6 +1,7 @@
 import Glibc
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitObjectModel
 import GodwitSQLite
 import SystemPackage
 
@@ -10,12 +11,18 @@ import SystemPackage
 package struct PipelineDoctor: Sendable {
   private let pipeline: Pipeline
   private let places: PipelinePlaces
+  private let destinations: [ModelVersion]
   private let workerCount: Int
 
-  /// - Parameter workerCount: Of the run to come.
-  package init(_ pipeline: Pipeline, _ places: PipelinePlaces, workerCount: Int) {
+  /// - Parameters:
+  ///   - destinations: What the stores are to become.
+  ///   - workerCount: Of the run to come.
+  package init(
+    _ pipeline: Pipeline, _ places: PipelinePlaces, destinations: [ModelVersion], workerCount: Int
+  ) {
     self.pipeline = pipeline
     self.places = places
+    self.destinations = destinations
     self.workerCount = workerCount
   }
 
@@ -51,7 +58,9 @@ package struct PipelineDoctor: Sendable {
     var some = pipeline
     some.stores = search
     do {
-      let found = try StoreSearch(some, state: places.state).run()
+      // Why it may miss some is told of the ledger and the state folder.
+      let found = try StoreSearch(some, state: places.state)
+        .run(places, destinations: destinations) { _ in }
       let bytes = found.stores.map(\.bytes).total
       var findings = [
         Doctor.Finding(

@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitDigests
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
 import GodwitWorker
@@ -46,7 +47,11 @@ extension PipelineRun {
   }
 
   func directory(of store: FoundStore) -> RunDirectory {
-    RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
+    Self.directory(of: store.path, in: state)
+  }
+
+  static func directory(of store: FilePath, in state: FilePath) -> RunDirectory {
+    RunDirectory(state.appending("stores").appending(name(of: store)))
   }
 }
 
@@ -54,6 +59,8 @@ extension PipelineRun {
 struct StoreLook {
   /// Names the version in ``MigrationResult/source``; nothing where nobody can tell.
   let result: MigrationResult
+  /// The version hashes; nil where there is no such file.
+  private(set) var hashes: [EntityName: VersionHash]?
 
   init(_ store: FilePath) {
     var result = MigrationResult(store: store.string, verdict: .sameModel, ending: .done)
@@ -67,6 +74,7 @@ struct StoreLook {
         digest.update(hashes[name]?.bytes ?? [])
       }
       result.source = Hexadecimal.text(of: digest.finish())
+      self.hashes = hashes
     }
     self.result = result
   }

@@ -18,11 +18,10 @@ extension PipelineRun {
 
   /// The pipeline's stores that the run takes up.
   func search(state: FilePath?) async throws -> StoreSearch.Findings {
-    let (pipeline, selection, roots) = (pipeline, options.selection, roots)
+    let (selection, roots, destinations) = (options.selection, roots, template.destinations)
     return try await onOwnThread {
-      var findings = try StoreSearch(pipeline, state: state).run()
-      findings.all += strangers(among: findings.besides)
-      findings.all.sortByPath()
+      var findings = try StoreSearch(pipeline, state: state)
+        .run(places, destinations: destinations) { observe(.warning($0)) }
       (findings.stores, findings.unknown, findings.unmatched) = try selection.chosen(
         from: findings.all, roots: roots)
       return findings

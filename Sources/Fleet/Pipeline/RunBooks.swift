@@ -263,3 +263,12 @@ extension MigrationResult {
     attempts = known.attempts
   }
 }
+
+extension LedgerQuarantine {
+  /// Whether a store that was quarantined is so by what the pipeline says now.
+  ///
+  /// - Parameter limit: ``Pipeline/quarantineAfter``.
+  package func isQuarantined(after limit: Int) -> Bool {
+    limit > 0 && since != nil && attempts >= limit
+  }
+}

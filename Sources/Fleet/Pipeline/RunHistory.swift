@@ -135,9 +135,9 @@ final class RunHistory: Sendable {
     let isDone = ledger.changeNow { ledger in
       do {
         try add(ledger)
-      } catch let error as SQLiteError {
-        throw error
-      } catch let error as LedgerError where error.isDamage {
+        // What was added may have the first run of a path at which the pipeline was before.
+        try ledger.adoptFleet(of: owner)
+      } catch  where error is SQLiteError || (error as? LedgerError)?.isDamage == true {
         throw error
       } catch {
         failure = error
@@ -148,7 +148,12 @@ final class RunHistory: Sendable {
   }
 
   /// Adds something as soon as that can be done.
-  func keep(_ missing: PipelineLedger.Missing) { ledger.change { try missing.add(to: $0) } }
+  func keep(_ missing: PipelineLedger.Missing) {
+    ledger.change { [owner] in
+      try missing.add(to: $0)
+      try $0.adoptFleet(of: owner)
+    }
+  }
 
   private final class Refusal {
     var error: LedgerError?
@@ -337,14 +342,5 @@ final class RunHistory: Sendable {
   /// Lets the body use the ledger, for what comes after the stores; nil where there is none.
   func using<Result>(_ body: (Ledger) throws -> Result) rethrows -> Result? {
     try ledger.using(body)
-  }
-}
-
-extension LedgerQuarantine {
-  /// Whether a store that was quarantined is so by what the pipeline says now.
-  ///
-  /// - Parameter limit: ``Pipeline/quarantineAfter``.
-  package func isQuarantined(after limit: Int) -> Bool {
-    limit > 0 && since != nil && attempts >= limit
   }
 }

@@ -100,7 +100,7 @@ struct StoreSearch {
     }
     findings.idlePatterns = pipeline.stores.include.map(\.text).filter { !used.contains($0) }
     findings.stores.sortByPath()
-    // What an earlier run wrote beside a store, or else see ``PipelineRun/strangers(among:)``.
+    // What an earlier run wrote beside a store, or else see ``run(_:destinations:warn:)``.
     if case .beside = pipeline.commit {
       let sources = Dictionary(
         findings.stores.compactMap { store in pipeline.output(of: store.path).map { ($0, store) } },

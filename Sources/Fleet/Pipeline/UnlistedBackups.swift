@@ -54,8 +54,7 @@ package enum UnlistedBackups {
         if try ledger.lists(backup: backup.path.string) { return false }
         // The next run, or rollback, brings the commit to its end and writes it down.
         let runs = [
-          RunDirectory(
-            places.state.appending("stores").appending(PipelineRun.name(of: backup.store))),
+          PipelineRun.directory(of: backup.store, in: places.state),
           Rollback.directory(of: backup.store, in: places.state),
         ]
         return try !runs.contains { try DurableFile.exists($0.journal) }

@@ -78,20 +78,8 @@ package final class SourceStore {
         .map { (name: $0.name, type: $0.declaredType) } ?? []
     }
     tableColumns = columns
-    // A view or a generated column of these names could compute anything, so both must be real.
-    func isReal(_ table: String, _ wanted: [String]) -> Bool {
-      let found = columns[NameKey(table)]?.map(\.name) ?? []
-      return wanted.allSatisfy(found.contains)
-    }
-    metadata =
-      isReal("Z_METADATA", ["Z_UUID", "Z_PLIST"])
-      ? try StoreMetadata(connection)
-      : StoreMetadata(
-        uuid: nil, plist: [:], rowCount: 0,
-        problems: [.unreadableTable("it or a column is missing")])
-    (primaryKeys, primaryKeyProblems) =
-      isReal("Z_PRIMARYKEY", ["Z_ENT", "Z_NAME", "Z_SUPER", "Z_MAX"])
-      ? try PrimaryKeyRow.all(connection) : ([], ["Z_PRIMARYKEY or a column of it is missing"])
+    metadata = try StoreMetadata(connection)
+    (primaryKeys, primaryKeyProblems) = try PrimaryKeyRow.all(connection)
   }
 }
 
@@ -262,6 +250,9 @@ package struct PrimaryKeyRow: Codable, Sendable, Hashable {
   /// Rows that can be understood, in the order of their numbers, and what is wrong with others.
   static func all(_ connection: Connection) throws -> ([PrimaryKeyRow], [String]) {
     do {
+      guard try connection.holds(["Z_ENT", "Z_NAME", "Z_SUPER", "Z_MAX"], in: "Z_PRIMARYKEY") else {
+        return ([], ["Z_PRIMARYKEY or a column of it is missing"])
+      }
       let rows = try connection.rows(
         """
         SELECT Z_ENT, Z_NAME, Z_SUPER, Z_MAX
@@ -284,6 +275,15 @@ package struct PrimaryKeyRow: Codable, Sendable, Hashable {
     } catch let error as SQLiteError where error.isOfContent {
       return ([], ["Z_PRIMARYKEY cannot be read: \(error.message)"])
     }
+  }
+}
+
+extension Connection {
+  /// Whether a table with these columns is there, to be asked before anything of it is: a view or a generated
+  /// column of its name could compute anything, without end.
+  package func holds(_ columns: [String], in table: String) throws -> Bool {
+    let found = try shape(of: table)?.columns.filter { !$0.isHidden }.map(\.name) ?? []
+    return columns.allSatisfy(found.contains)
   }
 }
 

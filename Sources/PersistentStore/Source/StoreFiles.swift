@@ -47,7 +47,9 @@ package struct StoreFiles: Sendable, Hashable {
 extension StoreFiles {
   /// The UUID in the metadata of the main file; nil where that cannot be read.
   package var storedUUID: String? {
-    guard let connection = try? Connection(path: store.string, mode: .immutable) else { return nil }
+    guard let connection = try? Connection(path: store.string, mode: .immutable),
+      (try? connection.holds(["Z_UUID"], in: "Z_METADATA")) == true
+    else { return nil }
     return try? connection.rows("SELECT Z_UUID FROM Z_METADATA LIMIT 1").first?.first?.text
   }
 

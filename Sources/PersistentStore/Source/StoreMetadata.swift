@@ -108,6 +108,10 @@ extension StoreMetadata {
     self.init(uuid: nil, plist: [:], rowCount: 0)
     let rows: [[SQLiteValue]]
     do {
+      guard try connection.holds(["Z_UUID", "Z_PLIST"], in: "Z_METADATA") else {
+        problems.append(.unreadableTable("it or a column is missing"))
+        return
+      }
       rows = try connection.rows(
         """
         SELECT Z_UUID, Z_PLIST
