@@ -27,11 +27,12 @@ import Testing
     #expect((summary.found, summary.migrated, summary.pending) == (3, 1, 2))
   }
 
-  @Test(arguments: [ExitStatus.success, .someFailed, .resumable])
-  func `is told once, and is the same for whoever ends it`(status: ExitStatus) throws {
+  @Test(arguments: [GodwitCommands.ExitStatus.success, .someFailed, .resumable])
+  func `is told once, and is the same for whoever ends it`(status: GodwitCommands.ExitStatus) throws
+  {
     let progress = Self.begun()
     var told = 0
-    for end in [status, .success, .resumable] {
+    for end in [status, GodwitCommands.ExitStatus.success, .resumable] {
       let known = try progress.end { _ in
         told += 1
         return end
