@@ -107,7 +107,7 @@ struct RehearseCommand: AsyncParsableCommand {
     // What the processes of the stores put into a temporary folder goes with this one.
     setenv("TMPDIR", folder.string, 1)
     let progress = RehearsalProgress(name: PipelineWords.name)
-    let outcome: Result<Rehearsal, any Error>
+    let outcome: Result<(Rehearsal, isCancelled: Bool), any Error>
     do {
       outcome = .success(try await rehearse(root, in: folder, progress))
     } catch {
@@ -115,14 +115,14 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     TemporaryFiles.useFolder(nil)
     Self.remove(folder)
-    let rehearsal = try outcome.get()
-    let status = try progress.end { _ in try end(rehearsal) }.get()
+    let (rehearsal, isCancelled) = try outcome.get()
+    let status = try progress.end { _ in try end(rehearsal, isCancelled) }.get()
     if status != .success { throw status.exit }
   }
 
   private func rehearse(
     _ root: FilePath, in folder: FilePath, _ progress: RehearsalProgress
-  ) async throws -> Rehearsal {
+  ) async throws -> (Rehearsal, isCancelled: Bool) {
     let job = try PipelineJob(path: try pipeline(root, in: folder))
     try ProcessLimits.prepare(workers: job.workerCount)
     let run = PipelineRun(
@@ -174,13 +174,13 @@ struct RehearseCommand: AsyncParsableCommand {
     let outcome = await task.result
     ticks.cancel()
     let rehearsal = try outcome.get()
-    guard rehearsal.summary.found > 0 else {
+    guard rehearsal.summary.found > 0 || task.isCancelled else {
       throw CommandError(
         .badInput, "stores",
         "There is no store below \(root). Stores are \(patterns.joined(separator: ", ")); "
           + "--include names others.")
     }
-    return rehearsal
+    return (rehearsal, task.isCancelled)
   }
 
   /// Two seconds: a process that is being stopped removes its part meanwhile.
@@ -226,10 +226,15 @@ struct RehearseCommand: AsyncParsableCommand {
     path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
   }
 
-  private func end(_ rehearsal: Rehearsal) throws -> ExitStatus {
-    // A signal after the last store changes nothing.
-    let isStopped = rehearsal.stores.contains { $0.result.isStopped }
-    let status: ExitStatus = isStopped ? .resumable : ExitStatus(planned: rehearsal.summary)
+  private static let stopped =
+    "Stopped. The stores are unchanged. Run the same command to begin again."
+
+  private func end(_ rehearsal: Rehearsal, _ isCancelled: Bool) throws -> ExitStatus {
+    let planned = ExitStatus(planned: rehearsal.summary)
+    // A signal after the last store changes nothing where all is well; else nobody knows what it has broken off.
+    let isStopped =
+      isCancelled && planned != .success || rehearsal.stores.contains { $0.result.isStopped }
+    let status = isStopped ? .resumable : planned
     if json {
       Output.result(json: rehearsal.summary)
     } else if !quiet || status != .success
@@ -241,9 +246,7 @@ struct RehearseCommand: AsyncParsableCommand {
       let report = rehearsal.report(of: stores, exitCode: Int(status.rawValue))
       try OutputFile(junit, .junit).write(JUnitReport(report).text())
     }
-    if isStopped {
-      Output.say("Stopped. The stores are unchanged. Run the same command to begin again.")
-    }
+    if isStopped { Output.say(Self.stopped) }
     return status
   }
 }
