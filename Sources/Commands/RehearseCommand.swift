@@ -226,9 +226,6 @@ struct RehearseCommand: AsyncParsableCommand {
     path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
   }
 
-  private static let stopped =
-    "Stopped. The stores are unchanged. Run the same command to begin again."
-
   private func end(_ rehearsal: Rehearsal, _ isCancelled: Bool) throws -> ExitStatus {
     let planned = ExitStatus(planned: rehearsal.summary)
     // A signal after the last store changes nothing where all is well; else nobody knows what it has broken off.
@@ -246,7 +243,9 @@ struct RehearseCommand: AsyncParsableCommand {
       let report = rehearsal.report(of: stores, exitCode: Int(status.rawValue))
       try OutputFile(junit, .junit).write(JUnitReport(report).text())
     }
-    if isStopped { Output.say(Self.stopped) }
+    if isStopped {
+      Output.say("Stopped. The stores are unchanged. Run the same command to begin again.")
+    }
     return status
   }
 }

@@ -129,11 +129,13 @@ struct OutputStore {
 
   /// Carries a table that is not the model's, with its indexes.
   ///
-  /// - Parameter salvage: The salvaged file.
+  /// - Parameters:
+  ///   - salvage: The salvaged file.
+  ///   - numbers: From its entity numbers to those of this store.
   /// - Returns: nil where it cannot be made.
   func carry(
     _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column],
-    from salvage: StoreBinding, _ doubted: DoubtedRows
+    from salvage: StoreBinding, _ numbers: EntityRenumbering, _ doubted: DoubtedRows
   ) throws -> CarriedTable? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
     var (usable, refused): ([String], [String]) = ([], [])
@@ -172,7 +174,6 @@ struct OutputStore {
     }
     let given = columns.filter { !$0.isGenerated }.map(\.name)
     let listed = ([rowIDName].compactMap { $0 } + given).map(quoted).joined(separator: ", ")
-    let numbers = EntityRenumbering(salvage.store, salvage.layout, layout)
     // Its own constraints and columns are computed here.
     let length = connection.boundValues(byFile: salvage.store.readPath.string)
     defer { connection.setLengthLimit(length) }

@@ -7,6 +7,7 @@ extension RepairAccount {
   /// Carries tables that are not the model's, and Core Data's triggers, and names what is left of the schema.
   mutating func carryForeignTables(into store: OutputStore, _ doubted: DoubtedRows) throws {
     var left: [String] = []
+    let numbers = EntityRenumbering(salvage.binding.store, salvage.binding.layout, store.layout)
     for entry in salvage.foreignTables {
       guard let table = salvage.tables[NameKey(entry.name)] else { continue }
       var indexes = salvage.schema.entries.filter {
@@ -16,7 +17,7 @@ extension RepairAccount {
       indexes.removeAll { taken.contains($0.name) }
       left += taken
       let found = try store.carry(
-        entry, indexes: indexes, columns: table.columns, from: salvage.binding, doubted)
+        entry, indexes: indexes, columns: table.columns, from: salvage.binding, numbers, doubted)
       guard let found else {
         report.lost.append(
           .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))

@@ -5,6 +5,14 @@ import Testing
 @testable import GodwitWorker
 
 @Suite struct `A list where there is room for one` {
+  /// A box that has a list of things, or one.
+  private static func boxes(of thing: EntityName, ordered: Bool = false) -> [EntityDescription] {
+    let things =
+      ordered
+      ? toMany("item", thing, inverse: "box", ordered: true) : toOne("item", thing, inverse: "box")
+    return [entity("Box", things), entity(thing, toOne("box", "Box", inverse: "item"))]
+  }
+
   // Lists against the order of the keys, the form of the source and of the destination, and who keeps which.
   static let lists:
     [(
@@ -12,26 +20,14 @@ import Testing
     )] =
       [
         (
-          "of a one-to-many",
-          [
-            entity("Box", toMany("item", "Item", inverse: "box", ordered: true)),
-            entity("Item", toOne("box", "Box", inverse: "item")),
-          ], "UPDATE ZITEM SET ZBOX = 1 + Z_PK / 7, Z_FOK_BOX = 9 - Z_PK",
-          [
-            entity("Box", toOne("item", "Item", inverse: "box")),
-            entity("Item", toOne("box", "Box", inverse: "item")),
-          ], ["1 6", "2 8"]
+          "of a one-to-many", boxes(of: "Item", ordered: true),
+          "UPDATE ZITEM SET ZBOX = 1 + Z_PK / 7, Z_FOK_BOX = 9 - Z_PK", boxes(of: "Item"),
+          ["1 6", "2 8"]
         ),
         (
-          "of a one-to-many, looked at from its items",
-          [
-            entity("Box", toMany("item", "Aid", inverse: "box", ordered: true)),
-            entity("Aid", toOne("box", "Box", inverse: "item")),
-          ], "UPDATE ZAID SET ZBOX = 1 + Z_PK / 7, Z_FOK_BOX = 9 - Z_PK",
-          [
-            entity("Box", toOne("item", "Aid", inverse: "box")),
-            entity("Aid", toOne("box", "Box", inverse: "item")),
-          ], ["1 6", "2 8"]
+          "of a one-to-many, looked at from its items", boxes(of: "Aid", ordered: true),
+          "UPDATE ZAID SET ZBOX = 1 + Z_PK / 7, Z_FOK_BOX = 9 - Z_PK", boxes(of: "Aid"),
+          ["1 6", "2 8"]
         ),
         (
           // Box 1 comes first for item 6, so that the next of box 2 is left for it.
@@ -44,10 +40,7 @@ import Testing
           INSERT INTO Z_1ITEM (Z_1BOX, Z_2ITEM, Z_FOK_2ITEM)
           VALUES (1, 5, 3072), (1, 6, 2048), (2, 5, 5120), (2, 6, 2048), (2, 7, 4096), (2, 8, 3072)
           """,
-          [
-            entity("Box", toOne("item", "Item", inverse: "box")),
-            entity("Item", toOne("box", "Box", inverse: "item")),
-          ], ["1 6", "2 8"]
+          boxes(of: "Item"), ["1 6", "2 8"]
         ),
         (
           "of two relationships, of which each box has one",

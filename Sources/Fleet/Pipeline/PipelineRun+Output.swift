@@ -42,8 +42,9 @@ extension PipelineRun {
   func keptOutput(
     of store: FoundStore, _ known: PipelineLedger.Entry?, _ books: any StoreBooks
   ) -> (outcome: Outcome, entry: PipelineLedger.Entry)? {
-    guard !isForgotten(store, books), let output = request(for: store).output, var entry = known,
-      (try? entry.lacksRejects) == true
+    // Asked before every store: most have no rejects.
+    guard var entry = known, (try? entry.lacksRejects) == true, !isForgotten(store, books),
+      let output = request(for: store).output
     else { return nil }
     // Nothing is written again beside one that may be somebody's by now.
     entry.outputMark = nil
