@@ -55,8 +55,10 @@ import Testing
     let kept = array.folder.keptLog
     try array.folder.remove()
     #expect(try RegularFile.bytes(of: kept, limit: 9) == Array("trap".utf8))
+    let followerLog = BundleFolder.followerLog(in: state)
+    try DurableFile.write([], to: followerLog)
     try BundleFolder.removeLogs(in: state)
-    #expect(try FileKind(at: kept) == .none)
+    #expect(try FileKind(at: kept) == .none && FileKind(at: followerLog) == .none)
   }
 
   /// `jobs.jsonl` has lines of earlier versions, too, and the last one may not be whole.

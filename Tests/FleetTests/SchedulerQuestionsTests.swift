@@ -47,7 +47,7 @@ private final class FailingScheduler: ArrayScheduler {
   func cancel(_ arrays: [String]) async {}
   func cancel(tasks: [String]) async {}
   func submitFollower(
-    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+    _ command: [String], name: String, in state: FilePath, after: [String], isLater: Bool
   ) async throws -> String? { nil }
 }
 

@@ -37,7 +37,7 @@ protocol ArrayScheduler: Sendable {
   ///
   /// - Parameter isLater: Whether it waits some minutes, too.
   func submitFollower(
-    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+    _ command: [String], name: String, in state: FilePath, after: [String], isLater: Bool
   ) async throws -> String?
 }
 
@@ -84,6 +84,6 @@ struct ManualScheduler: ArrayScheduler {
   func cancel(_ arrays: [String]) async {}
   func cancel(tasks: [String]) async {}
   func submitFollower(
-    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+    _ command: [String], name: String, in state: FilePath, after: [String], isLater: Bool
   ) async throws -> String? { nil }
 }

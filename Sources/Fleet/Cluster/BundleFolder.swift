@@ -38,6 +38,11 @@ struct BundleFolder: Sendable, Equatable {
   var keptLog: FilePath { path.removingLastComponent().appending(name + Self.logEnding) }
   private static let logEnding = "-tasks.log"
 
+  /// What the jobs print that go on with a detached run.
+  static func followerLog(in state: FilePath) -> FilePath {
+    all(in: state).appending("follower.log")
+  }
+
   /// Keeps the log when the folder goes.
   ///
   /// - Returns: Nil where there is none: the tasks' scheduler has what they wrote.
@@ -60,6 +65,7 @@ struct BundleFolder: Sendable, Equatable {
     for name in try DurableFile.names(in: all) where name.hasSuffix(logEnding) {
       try DurableFile.removeIfPresent(all.appending(name))
     }
+    try DurableFile.removeIfPresent(followerLog(in: state))
   }
 
   func lock(_ index: Int) -> FilePath { path.appending("\(index).lock") }

@@ -168,7 +168,7 @@ extension PipelineRun {
     return try await SchedulerPatience().asking(observe) {
       try await scheduler.submitFollower(
         context.follower + ["--follower-token", token], name: name,
-        in: BundleFolder.all(in: clusterState), after: arrays, isLater: isLater)
+        in: clusterState, after: arrays, isLater: isLater)
     }
   }
 

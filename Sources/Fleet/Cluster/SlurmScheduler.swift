@@ -114,14 +114,16 @@ struct SlurmScheduler: ArrayScheduler {
   }
 
   func submitFollower(
-    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+    _ command: [String], name: String, in state: FilePath, after: [String], isLater: Bool
   ) async throws -> String? {
     let dependency = try await dependency(on: after)
     // One that waits for nothing would find what its predecessor has left, and be followed at once.
     let wait: Int? = isLater ? 300 : dependency.isEmpty ? Self.followerSeconds : nil
     let arguments =
       (wait.map { ["--begin=now+\($0)"] } ?? [])
-      + common(name: name, log: folder.appending("follower.log"), folder: folder) + dependency
+      + common(
+        name: name, log: BundleFolder.followerLog(in: state), folder: BundleFolder.all(in: state))
+      + dependency
     return try await submit(arguments, command)
   }
 
