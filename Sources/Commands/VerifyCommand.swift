@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import GodwitFleet
 import GodwitLedger
 import GodwitObjectModel
@@ -13,7 +14,8 @@ struct VerifyCommand: AsyncParsableCommand {
 
       Of a pipeline: every store that the ledger says was migrated must be there, be sound, and hold \
       the bytes that the migration wrote, unless an application wrote to it since. One outside of the \
-      pipeline's roots is named, and not opened. Exits with 3 where one is not as it must be.
+      pipeline's roots is named, and not opened. Exits with 3 where one is not as it must be, or with 75 \
+      where it was stopped before the last one.
       """)
 
   @Argument(
@@ -78,26 +80,37 @@ struct VerifyCommand: AsyncParsableCommand {
     let verification = PipelineVerification(
       job.pipeline, models: job.request.given, places: places,
       workers: job.workerCount)
-    let isUnderWay = { (try? places.isInUse) ?? false }
-    let summary = try await verification.run(ledger, isUnderWay: isUnderWay) { item in
-      if json {
-        Output.result(json: item)
-      } else {
-        Output.result("\(item.store): \(item.verdict.rawValue)")
-        for reason in item.reasons { Output.result("  \(reason.reason): \(reason.message)") }
+    let isUnderWay: @Sendable () -> Bool = { (try? places.isInUse) ?? false }
+    let work = Task { [json] in
+      try await verification.run(ledger, isUnderWay: isUnderWay) { item in
+        if json {
+          Output.result(json: item)
+        } else {
+          Output.result("\(item.store): \(item.verdict.rawValue)")
+          for reason in item.reasons { Output.result("  \(reason.reason): \(reason.message)") }
+        }
       }
     }
+    StopSignals.install(
+      stop: {
+        work.cancel()
+        Output.say(
+          "Stopping. A second signal stops at once. Nothing is kept of what was looked at.")
+      },
+      end: { _exit(ExitStatus.resumable.rawValue) })
+    let summary = try await work.value
     if json {
       Output.result(json: summary)
     } else {
       let parts = [
         (summary.sound, "sound"), (summary.changed, "changed and sound"),
         (summary.damaged, "damaged"), (summary.missing, "missing"), (summary.inUse, "in use"),
-        (summary.outside, "outside of the roots"),
+        (summary.outside, "outside of the roots"), (summary.pending ?? 0, "pending"),
       ].filter { $0.0 > 0 }.map { "\(grouped(Int64($0.0))) \($0.1)" }
       let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
       Output.result("\(job.pipeline.name): " + ([stores] + parts).joined(separator: ", "))
     }
+    if summary.pending != nil { throw ExitStatus.resumable.exit }
     if !summary.isGood { throw ExitStatus.someFailed.exit }
   }
 }

@@ -96,6 +96,24 @@ import Testing
     #expect(try Godwit.run(folder).counts == "24 found, 24 migrated")
   }
 
+  @Test func `verifies what it has begun, and counts the rest`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try RecipesFleet(stores: 40, rows: 100, seed: 5).write(to: folder.path("stores"))
+    try #require(try Godwit.run(folder).status == 0)
+    var (starts, stops) = (0, 0)
+    while stops == 0, starts < 20 {
+      starts += 1
+      let verify = try Godwit.run(
+        ["verify", folder.url.path, "--json"], stopAt: #""event":"result""#)
+      let (sound, pending) = (verify.results.count, verify.summary["pending"] as? Int)
+      #expect(verify.summary["sound"] as? Int == sound)
+      #expect(verify.summary["found"] as? Int == 40 && sound + (pending ?? 0) == 40)
+      #expect(verify.status == (pending == nil ? 0 : 75), "\(verify.messages)")
+      if pending != nil { stops += 1 }
+    }
+    #expect(stops > 0)
+  }
+
   /// A pager that waits, or a log shipper that hangs: the tool cannot say a last word.
   @Test func `ends at the second signal though nobody reads its output`() throws {
     let folder = try PipelineFolder("recipes-2.0")

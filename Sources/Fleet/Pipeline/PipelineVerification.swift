@@ -46,11 +46,13 @@ package struct PipelineVerification: Sendable {
     package var inUse = 0
     /// How many lie in none of the pipeline's present roots: not looked at, and no fault.
     package var outside = 0
+    /// How many it was stopped before; nil for none.
+    package var pending: Int?
 
     package init() {}
 
     private enum CodingKeys: String, CodingKey {
-      case event, found, sound, changed, damaged, missing, inUse = "in-use", outside
+      case event, found, sound, changed, damaged, missing, inUse = "in-use", outside, pending
     }
 
     mutating func count(_ verdict: Item.Verdict) {
@@ -85,7 +87,7 @@ package struct PipelineVerification: Sendable {
 
   /// - Parameters:
   ///   - isUnderWay: Whether a run or a rollback works on the stores just now.
-  ///   - observe: Called with every store, in the order of their paths.
+  ///   - observe: Called with every store, in the order of their paths. None is begun after a cancellation.
   package func run(
     _ ledger: Ledger, isUnderWay: () -> Bool, observe: (Item) -> Void
   ) async throws -> Summary {
@@ -119,7 +121,9 @@ package struct PipelineVerification: Sendable {
         begin()
       }
     }
-    try Task.checkCancellation()
+    if told < lefts.count {
+      (summary.found, summary.pending) = (lefts.count, lefts.count - told)
+    }
     return summary
   }
 
