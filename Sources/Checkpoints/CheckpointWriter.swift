@@ -19,8 +19,6 @@ package final class CheckpointWriter {
   @exclusivity(unchecked) package private(set) var entryCount: UInt64 = 0
   /// Uncompressed bytes so far, those of the entries' headers among them.
   @exclusivity(unchecked) package private(set) var byteCount: UInt64 = 0
-  /// Compressed bytes written to the file so far, without the header.
-  @exclusivity(unchecked) package private(set) var storedByteCount: UInt64 = 0
 
   private let name: CheckpointName
   private let fingerprint: [UInt8]
@@ -156,7 +154,6 @@ extension CheckpointWriter {
   private func compress(into frame: FrameWriter, isEnd: Bool) throws {
     do {
       try frame.write(UnsafeRawBufferPointer(rebasing: input[..<inputCount]), isEnd: isEnd)
-      storedByteCount = frame.byteCount
       inputCount = 0
     } catch {
       failure = error

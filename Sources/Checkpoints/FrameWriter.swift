@@ -5,9 +5,6 @@ internal import SystemPackage
 
 /// The file of a checkpoint while it is being written: room for the header, and one zstd frame.
 final class FrameWriter {
-  /// Compressed bytes written so far, without the header.
-  private(set) var byteCount: UInt64 = 0
-
   private let path: FilePath
   private var file: PendingFile
   private var digest = SHA256()
@@ -71,7 +68,6 @@ extension FrameWriter {
       if !frame.isEmpty {
         digest.update(frame)
         try file.write(frame)
-        byteCount += UInt64(frame.count)
       }
       isMoreToDo = isEnd ? rest != 0 : source.pos < source.size
     }

@@ -31,14 +31,6 @@ enum DiskSpace {
     (try? DurableFile.freeBytes(at: folder)).map { Int64($0) }
   }
 
-  /// Bytes of a regular file, behind a link too; nil for anything else.
-  static func fileSize(_ path: FilePath) -> Int64? {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG
-    else { return nil }
-    return Int64(status.st_size)
-  }
-
   /// Size of a file, or of all regular files of a folder; links are not followed.
   static func size(of path: FilePath) -> Int64 {
     var status = stat()

@@ -79,7 +79,4 @@ package struct KeyedArchive: Sendable {
     }
     return root
   }
-
-  /// The number of entries in `$objects`, with that of nil.
-  package var objectCount: Int { storage.objects.count }
 }

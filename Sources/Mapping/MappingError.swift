@@ -16,8 +16,6 @@ package indirect enum MappingError: Error, Sendable, Equatable {
   case unwritable(reason: String)
   /// None of the mapping models is for this pair of models.
   case noneMatches([MappingMismatch])
-  /// More than one is.
-  case severalMatch([String])
 }
 
 extension MappingError {
@@ -54,9 +52,6 @@ extension MappingError: CustomStringConvertible {
     case .noneMatches(let mismatches):
       "No mapping model is for these two models. "
         + mismatches.map(\.description).joined(separator: " ")
-    case .severalMatch(let files):
-      "Several mapping models are for these two models: \(files.joined(separator: ", ")). "
-        + "Name the one to use."
     }
   }
 }

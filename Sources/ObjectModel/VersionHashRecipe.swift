@@ -128,29 +128,6 @@ extension EntityHierarchy {
     }
     return hashes
   }
-
-  /// Tells whether a store that recorded `storeHashes` opens under this model without migration.
-  ///
-  /// - Parameter configuration: The configuration that the store was added with. nil, or a name
-  ///   that the model does not have, is the default one: all entities.
-  package func isCompatible(
-    withStoreHashes storeHashes: [EntityName: VersionHash], configuration: String? = nil
-  ) -> Bool {
-    guard let members = configuration.flatMap(model.entities(inConfiguration:)) else {
-      return versionHashes == storeHashes
-    }
-    let wanted = Set(members)
-    return versionHashes.filter { wanted.contains($0.key) } == storeHashes
-  }
-}
-
-extension ManagedObjectModel {
-  /// Tells whether a store that recorded `storeHashes` opens under this model without migration.
-  /// A model whose inheritance cannot be followed opens nothing.
-  package func isCompatible(withStoreHashes storeHashes: [EntityName: VersionHash]) -> Bool {
-    guard let hierarchy = try? EntityHierarchy(self) else { return false }
-    return hierarchy.isCompatible(withStoreHashes: storeHashes)
-  }
 }
 
 extension PropertyDescription {

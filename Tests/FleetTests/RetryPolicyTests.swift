@@ -192,7 +192,6 @@ import Testing
       (SQLiteError.failed(code: 275, message: "CHECK", statement: ""), .refused, 134_110),
       (failed(.damaged), .refused, nil), (failed(.refused), .refused, nil),
       (MappingError.unreadable(file: "/a", reason: "it is empty"), .refused, 134_110),
-      (MappingError.severalMatch(["/a", "/b"]), .refused, 134_110),
       (MappingError.noneMatches([]), .failed, 134_140),
       (PlanError.noDestination(models: []), .failed, nil),
       (PlanError.ambiguousDestination("Model 2", of: ["/a", "/b"]), .failed, nil),

@@ -62,8 +62,6 @@ struct ArrayProgress: Sendable {
   var isDone: Bool { bundles.allSatisfy(\.sight.isDone) }
   var open: [Int] { bundles.indices.filter { !bundles[$0].sight.isDone } }
   var doneCount: Int { bundles.count { $0.sight.isDone } }
-  /// Submissions beyond the first of each.
-  var resubmissions: Int { bundles.reduce(0) { $0 + max(0, $1.submissions - 1) } }
   /// Starts beyond those that were asked for.
   var restarts: Int {
     bundles.reduce(0) { $0 + max(0, $1.sight.starts - $1.submissions) }

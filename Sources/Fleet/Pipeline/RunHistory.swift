@@ -49,7 +49,6 @@ final class RunHistory: Sendable {
     var failures: [FilePath: Failure] = [:]
     var notes: [String] = []
     var isClosed = false
-    var hasEnded = false
     /// What this start has begun, for whoever writes it down after it.
     var start: PipelineLedger.Start?
     var standings: [LedgerStanding] = []
@@ -252,7 +251,6 @@ final class RunHistory: Sendable {
         ledger.change { [owner] in try Self.write(items, of: owner, to: $0) }
       }
       if isClosed {
-        state.withLock { $0.hasEnded = true }
         ended.signal()
         return
       }

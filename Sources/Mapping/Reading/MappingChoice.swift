@@ -145,7 +145,6 @@ package struct MappingChoice: Sendable {
   package let matching: [Int]
   /// Of the candidates that do not match; the first of each.
   package let mismatches: [MappingMismatch]
-  private let files: [String]
 
   /// Chooses among several files for one step.
   ///
@@ -200,7 +199,6 @@ package struct MappingChoice: Sendable {
     }
     self.matching = matching
     self.mismatches = mismatches
-    files = candidates.map(\.file)
   }
 
   /// Nil for a file that names no entity: it is for no models at all, which ``MappingCheck`` says.
@@ -218,14 +216,6 @@ package struct MappingChoice: Sendable {
       return mismatch
     }
     return nil
-  }
-
-  /// The one that matches; nil where none does.
-  ///
-  /// - Throws: ``MappingError/severalMatch(_:)``.
-  package func single() throws(MappingError) -> Int? {
-    guard matching.count <= 1 else { throw .severalMatch(matching.map { files[$0] }) }
-    return matching.first
   }
 
   private static func mismatch(
