@@ -91,7 +91,7 @@ package struct FindingOrigins: Sendable {
           places.formUnion(lineage.map { Place(entity: $0.rawValue, property: nil) })
           continue
         }
-        for origin in origins(of: property, in: name, from: old) {
+        for origin in origins(of: property, in: name) {
           places.formUnion(lineage.map { Place(entity: $0.rawValue, property: origin) })
           // Pairs of a join table are told of the side that the table is named after.
           guard
@@ -108,7 +108,7 @@ package struct FindingOrigins: Sendable {
 
   /// Names as findings spell them: `name`, `place.street` of a composite, `name, year` of a
   /// uniqueness constraint.
-  private func origins(of text: String, in name: EntityName, from old: EntityName) -> [String] {
+  private func origins(of text: String, in name: EntityName) -> [String] {
     func origin(_ property: Substring) -> String {
       guard let inference else { return String(property) }
       return inference.correspondence(of: String(property), in: name)?.property.name

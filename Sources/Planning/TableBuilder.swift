@@ -251,7 +251,7 @@ struct TableBuilder {
         ).merging(context.strays(beside: was.destinationEntity, as: new.destinationEntity)) {
           known, _ in known
         }
-        return carried(column.role, was, source: source, pairs, references, number)
+        return carried(column.role, was, source: source, pairs, number)
       }
       guard let query = pairQuery("\(declaring).\(name)", pairs) else { return .null }
       return switch column.role {
@@ -275,7 +275,7 @@ struct TableBuilder {
 
   private func carried(
     _ role: Role, _ was: RelationshipDescription, source: EntityName, _ pairs: PairSet,
-    _ references: [ReferenceCheck], _ number: Int
+    _ number: Int
   ) -> RelationshipProgram {
     switch role {
     case .toOne: return .key(reference: number)

@@ -55,7 +55,7 @@ struct ExternalFiles {
         guard !missing.isEmpty else { continue }
         try clear(
           KeyRanges(missing), entity, property, names == nil ? nil : (table.name, column),
-          connection, mender)
+          mender)
       }
     }
     // No object can refer to a file whose name is no text.
@@ -96,7 +96,7 @@ struct ExternalFiles {
 
   private mutating func clear(
     _ keys: KeyRanges, _ entity: EntityName, _ property: String,
-    _ place: (table: String, column: String)?, _ connection: Connection, _ mender: Mender
+    _ place: (table: String, column: String)?, _ mender: Mender
   ) throws {
     guard let place else {
       doubtful.append(

@@ -16,7 +16,7 @@ extension Mender {
       if rule.kind != .required { try restore(rule, found, table) }
       let keys = try keys(rule)
       guard !keys.isEmpty else { continue }
-      let (value, words) = replacement(of: found, entity)
+      let (value, words) = replacement(of: found)
       try connection.execute(
         """
         INSERT OR IGNORE INTO temp.replaced
@@ -59,7 +59,7 @@ extension Mender {
     of property: String, _ entity: EntityName, _ keys: KeyRanges, _ table: String, _ column: String
   ) throws {
     guard let found = self.column(property, of: entity) else { return }
-    let (value, words) = replacement(of: found, entity)
+    let (value, words) = replacement(of: found)
     let statement = try connection.prepare(
       "UPDATE \(quoted(table)) SET \(quoted(column)) = \(value) WHERE Z_PK = ?1")
     for range in keys.ranges {
@@ -153,9 +153,7 @@ extension Mender {
   // MARK: Values for what is lost
 
   /// What takes the place of a lost value, as SQL and in words.
-  private func replacement(
-    of found: ValueColumn, _ entity: EntityName
-  ) -> (sql: String, words: String) {
+  private func replacement(of found: ValueColumn) -> (sql: String, words: String) {
     let attribute = found.attribute
     // A composite may be absent, and its elements with it.
     if !found.path.isEmpty || attribute.mayBeNull {

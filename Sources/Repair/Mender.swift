@@ -46,9 +46,7 @@ final class Mender {
   }
 
   /// The keys of all rows that break a rule.
-  func keys(_ rule: RowRule, and condition: String = "1") throws -> KeyRanges {
-    try keys("SELECT \(rule.key) FROM \(rule.source) WHERE (\(rule.condition)) AND \(condition)")
-  }
+  func keys(_ rule: RowRule) throws -> KeyRanges { try keys(selection(rule)) }
 
   func keys(_ sql: String) throws -> KeyRanges {
     let statement = try connection.prepare(sql)

@@ -175,7 +175,7 @@ extension StageStore {
       throw refused(object, key, "the attribute is derived and cannot be set")
     }
     let assigned = try assigned(value, to: attribute, object, key)
-    guard var column = assigned.stored(as: attribute.type), column.number?.isFinite != false else {
+    guard var column = assigned.stored(), column.number?.isFinite != false else {
       throw refused(object, key, "the value is not one of \(attribute.type.xmlName)")
     }
     if attribute.isExternal {

@@ -25,9 +25,9 @@ import Testing
     value: ExpressionValue, type: AttributeType, stored: SQLiteValue
   ) throws {
     let assigned = try value.assigned(to: type)
-    #expect(assigned.stored(as: type) == stored)
+    #expect(assigned.stored() == stored)
     let back = try ExpressionValue(stored: stored, as: type)
-    #expect(back == assigned && back.stored(as: type) == stored)
+    #expect(back == assigned && back.stored() == stored)
   }
 
   @Test(arguments: [
@@ -250,7 +250,7 @@ private struct NumericDraw {
     let general: Result<SQLiteValue?, EvaluationProblem>
     do {
       let found = try evaluator.value(of: expression, in: EvaluationScope(source: object))
-      general = .success(try found.assigned(to: type).stored(as: type))
+      general = .success(try found.assigned(to: type).stored())
     } catch let error as EvaluationError {
       general = .failure(error.problem)
     } catch let problem as EvaluationProblem {
@@ -354,7 +354,7 @@ private struct NumericDraw {
         let general = Result { () throws(EvaluationProblem) in
           let place = Row.types.firstIndex { $0.name == name } ?? 0
           return try ExpressionValue(stored: row.values[place], as: type).assigned(to: type)
-            .stored(as: type)
+            .stored()
         }
         let fast = Self.withRaw(row) { raw in
           Result { () throws(EvaluationProblem) in Optional(SQLiteValue(try compiled.evaluate(raw)))
@@ -390,7 +390,7 @@ private struct NumericDraw {
       row.values[place] = start % 900 == 0 ? .null : .text(word)
       let evaluator = Evaluator(access: RowAccess(row), runDate: 0)
       let general = try evaluator.value(of: expression, in: EvaluationScope(source: object))
-        .assigned(to: type).stored(as: type)
+        .assigned(to: type).stored()
       let fast = try Self.withRaw(row) { raw in
         Result { () throws(EvaluationProblem) in SQLiteValue(try compiled.evaluate(raw)) }
       }.get()

@@ -170,7 +170,7 @@ package final class CompiledExpression {
     }
     // The edges of the range, once in a lifetime.
     guard let decimal = DecimalNumber(keeping: value.real) else { return nil }
-    switch ExpressionValue.decimal(decimal).stored(as: .decimal) {
+    switch ExpressionValue.decimal(decimal).stored() {
     case .integer(let integer): return .integer(integer)
     case .real(let real): return .real(real)
     default: return nil

@@ -134,7 +134,7 @@ extension ExpressionValue {
   /// SQLite leaves a real.
   ///
   /// - Returns: nil for a value that no column holds.
-  package func stored(as type: AttributeType) -> SQLiteValue? {
+  package func stored() -> SQLiteValue? {
     switch self {
     case .null: return .null
     case .boolean(let value): return .integer(value ? 1 : 0)

@@ -247,7 +247,7 @@ final class RowExpressions {
         of: attributes[index].expression, for: attributes[index].description,
         in: attributes[index].scope)
       let start = bytes.count
-      switch value.stored(as: attributes[index].plan.type) {
+      switch value.stored() {
       case .null: output[place] = .null
       case .integer(let number): output[place] = .integer(number)
       case .real(let number): output[place] = .real(number)

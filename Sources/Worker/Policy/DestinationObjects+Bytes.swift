@@ -75,7 +75,7 @@ extension DestinationObjects {
       guard number >= 0 else { continue }
       let column = kind.columns[number]
       let start = bytes.count
-      switch object.changes[index].value.stored(as: column.type) {
+      switch object.changes[index].value.stored() {
       case .integer(let number): values[2 + place] = .integer(number)
       case .real(let number): values[2 + place] = .real(number)
       case .text(var text):

@@ -29,7 +29,7 @@ final class LinkStage {
       try EntityLinks($0, finder: finder, lookups: lookups)
     }
     queries = try table.pairQueries.map { try PairCursor($0, context.source, keys) }
-    ranks = try RankCounter(context.source, programs: table.entities, from: keys.lowerBound)
+    ranks = try RankCounter(context.source, programs: table.entities)
   }
 
   func run(_ rows: SourceRows, _ piece: borrowing RowPiece) throws {

@@ -64,7 +64,6 @@ final class PairCursor {
 /// Counts places in relationships that become ordered, going on where the shard before ended.
 final class RankCounter {
   private struct Slot: Hashable {
-    var program: Int
     var place: Int
     var owner: Int64
   }
@@ -72,7 +71,7 @@ final class RankCounter {
   private var statements: [Int: [Int: Statement]] = [:]
   private var next: [Slot: Int64] = [:]
 
-  init(_ connection: Connection, programs: [EntityProgram], from: Int64) throws {
+  init(_ connection: Connection, programs: [EntityProgram]) throws {
     for (index, program) in programs.enumerated() {
       for (place, relationship) in program.relationships.enumerated() {
         guard case .rank(_, let sql) = relationship else { continue }
@@ -84,7 +83,7 @@ final class RankCounter {
   /// The row's place in its owner's list, from 0.
   func next(_ program: Int, _ place: Int, owner: Int64, before key: Int64) throws -> Int64 {
     // Entities of one table share a list, so the slot is that of the column, not of the program.
-    let slot = Slot(program: 0, place: place, owner: owner)
+    let slot = Slot(place: place, owner: owner)
     let rank: Int64
     if let known = next[slot] {
       rank = known

@@ -120,14 +120,14 @@ final class TargetFinder {
     let map = Map(places: places, lowestKey: low, entities: entities)
     var isWhole = false
     defer { if !isWhole { map.deallocate() } }
-    guard try fill(map, of: tables[number].name, keys) else { return }
+    guard try fill(map, of: tables[number].name) else { return }
     isWhole = true
     mappedBytes += places.count
     tables[number].map = map
   }
 
   /// - Returns: False where there are too many entities for a byte.
-  private func fill(_ map: Map, of table: String, _ keys: ClosedRange<Int64>) throws -> Bool {
+  private func fill(_ map: Map, of table: String) throws -> Bool {
     let (places, entities) = (map.places, map.entities)
     var (count, areFew) = (1, true)
     func begin() {
