@@ -103,7 +103,8 @@ extension PipelineFolder {
   }
 
   @Test(
-    .enabled(if: Oracle.isThere, "skipped: ../shared is not there"), arguments: PipelineFolder.names
+    .enabled(if: OracleJudge.isHere, "skipped: ../shared is not there"),
+    arguments: PipelineFolder.names
   )
   func `gives stores that the oracle finds sound`(name: String) throws {
     let folder = try PipelineFolder(name)
@@ -118,7 +119,7 @@ extension PipelineFolder {
     for result in run.results.values where result["verdict"] as? String == "migrated" {
       let output = try #require(result["output"] as? String)
       for arguments in [["ddl", output], ["check", output, "--validation"]] {
-        let verdict = try Oracle.run(arguments + ["--model", model])
+        let verdict = try OracleJudge.run(arguments + ["--model", model])
         #expect(verdict.status == 0, "\(arguments): \(verdict.output)")
       }
       judged += 1
@@ -138,25 +139,5 @@ extension PipelineFolder {
       let name = String(bundle.dropLast(".xcdatamodeld".count))
       return folder.path("\(bundle)/\(name) 2.xcdatamodel")
     }
-  }
-}
-
-/// The independent judge of stores, which lies beside the package on the machines of its authors.
-enum Oracle {
-  private static let path = FixtureModels.packageRoot.deletingLastPathComponent()
-    .appendingPathComponent("shared/oracle/oracle").path
-  static let isThere = FileManager.default.fileExists(atPath: path)
-
-  static func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["python3", path] + arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: output, as: UTF8.self))
   }
 }

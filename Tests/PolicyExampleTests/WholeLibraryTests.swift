@@ -80,37 +80,17 @@ import Testing
     }.joined(separator: "\n")
   }
 
-  @Test(.enabled(if: Oracle.isThere, "skipped: ../shared is not there"))
+  @Test(.enabled(if: OracleJudge.isHere, "skipped: ../shared is not there"))
   func `is what Core Data would have written, says the oracle`() throws {
     let library = try LibraryFixture(Self.rows)
     let model = LibraryFixture.models + "/Library 2.xcdatamodel"
     for arguments in [[], ["--renumber"]] {
       let migrated = try library.migrate(arguments)
       #expect(migrated.status == 0, "\(migrated.errors)")
-      let check = try Oracle.run("check", migrated.output, "--model", model, "--validation")
+      let check = try OracleJudge.run("check", migrated.output, "--model", model, "--validation")
       #expect(check.status == 0, "\(check.output)")
-      let schema = try Oracle.run("ddl", migrated.output, "--model", model, "--strict-order")
+      let schema = try OracleJudge.run("ddl", migrated.output, "--model", model, "--strict-order")
       #expect(schema.status == 0, "\(schema.output)")
     }
-  }
-}
-
-/// The independent judge of stores, which lies beside the package on the machines of its authors.
-enum Oracle {
-  static let program = FixtureModels.packageRoot.deletingLastPathComponent()
-    .appendingPathComponent("shared/oracle/oracle").path
-  static let isThere = FileManager.default.fileExists(atPath: program)
-
-  static func run(_ arguments: String...) throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["python3", program] + arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: output, as: UTF8.self))
   }
 }

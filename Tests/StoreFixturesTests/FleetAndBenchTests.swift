@@ -71,7 +71,7 @@ import Testing
   static let inferred = BenchMigration.all.filter { $0.mapping == nil }.map(\.name)
 
   @Test(
-    .enabled(if: Oracle.isThere, "needs ../shared"),
+    .enabled(if: OracleJudge.isHere, "needs ../shared"),
     arguments: inferred, [false, true])
   func `makes of the benchmark's store what the oracle expects`(
     name: String, inPlace: Bool
@@ -82,19 +82,19 @@ import Testing
     store.version = migration.source
     try store.write(to: scratch.path("source.sqlite"))
     try (inPlace ? migrateInPlace : migrate)(scratch, migration.sql())
-    let verdict = try Oracle.run(
+    let verdict = try OracleJudge.run(
       "lightweight", scratch.path("source.sqlite"), scratch.path("result.sqlite"),
       "--source-model", migration.source.path, "--destination-model", migration.destination.path)
     #expect(verdict.status == 0, "\(verdict.output)")
     // The order of statements is its own: a table that is copied whole has its indexes first.
     // `ALTER TABLE` also writes its own text, and adds columns at the end.
     guard !inPlace else { return }
-    let text = try Oracle.run(
+    let text = try OracleJudge.run(
       "ddl", scratch.path("result.sqlite"), "--model", migration.destination.path)
     #expect(text.status == 0, "\(text.output)")
   }
 
-  @Test(.enabled(if: Oracle.isThere, "needs ../shared"))
+  @Test(.enabled(if: OracleJudge.isHere, "needs ../shared"))
   func `makes of Recipes 1 what the oracle expects of Recipes 2`() throws {
     let scratch = try Scratch()
     try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 8, rows: 70))
@@ -103,7 +103,7 @@ import Testing
       scratch,
       HandWrittenMigration(
         from: FixtureModels.Recipes.one.model(), to: FixtureModels.Recipes.two.model()))
-    let verdict = try Oracle.run(
+    let verdict = try OracleJudge.run(
       "lightweight", scratch.path("source.sqlite"), scratch.path("result.sqlite"),
       "--source-model", FixtureModels.Recipes.one.path, "--destination-model",
       FixtureModels.Recipes.two.path)

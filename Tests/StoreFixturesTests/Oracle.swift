@@ -1,37 +1,12 @@
 import Foundation
 import StoreFixtures
 
-/// The independent judge of stores, which lies beside the package on the machines of its authors.
-enum Oracle {
-  static let shared = FixtureModels.packageRoot.deletingLastPathComponent()
-    .appendingPathComponent("shared")
-  static let isThere = FileManager.default.fileExists(
-    atPath: shared.appendingPathComponent("oracle/oracle").path)
-
-  struct Verdict: Equatable {
-    var status: Int32
-    var output: String
-  }
-
-  static func run(_ arguments: String...) throws -> Verdict {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments =
-      ["python3", shared.appendingPathComponent("oracle/oracle").path] + arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return Verdict(
-      status: process.terminationStatus, output: String(decoding: output, as: UTF8.self))
-  }
-
+extension OracleJudge {
   /// Models of real applications: every `step`-th `.xcdatamodel` folder, sorted.
   static func corpusModels(every step: Int) -> [String] {
-    guard isThere else { return [] }
-    let corpus = shared.appendingPathComponent("corpus")
+    guard isHere else { return [] }
+    let corpus = FixtureModels.packageRoot.deletingLastPathComponent()
+      .appendingPathComponent("shared/corpus")
     var found: [String] = []
     for case let url as URL in FileManager.default.enumerator(
       at: corpus, includingPropertiesForKeys: nil) ?? .init()

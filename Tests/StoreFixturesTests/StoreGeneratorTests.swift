@@ -107,22 +107,25 @@ import Testing
     #expect(try whole.rows("PRAGMA integrity_check") == [[.text("ok")]])
   }
 
-  @Test(.enabled(if: Oracle.isThere, "needs ../shared"), arguments: FixtureModels.Recipes.allCases)
+  @Test(
+    .enabled(if: OracleJudge.isHere, "needs ../shared"), arguments: FixtureModels.Recipes.allCases)
   func `satisfies the oracle for Recipes`(version: FixtureModels.Recipes) throws {
     let scratch = try Scratch()
     let path = scratch.path("Recipes.sqlite")
     try StoreGenerator(version.model(), options: options(120, seed: 11)).write(to: path)
     for model in [version.path, "cache:" + path] {
-      let check = try Oracle.run("check", path, "--model", model, "--validation")
+      let check = try OracleJudge.run("check", path, "--model", model, "--validation")
       #expect(check.status == 0, "\(check.output)")
-      let text = try Oracle.run("ddl", path, "--model", model, "--strict-order")
+      let text = try OracleJudge.run("ddl", path, "--model", model, "--strict-order")
       #expect(text.status == 0, "\(text.output)")
     }
   }
 
   @Test(
-    .enabled(if: Oracle.isThere, "needs ../shared"),
-    arguments: Array(Oracle.corpusModels(every: 12).enumerated()).map { ($0.offset, $0.element) })
+    .enabled(if: OracleJudge.isHere, "needs ../shared"),
+    arguments: Array(OracleJudge.corpusModels(every: 12).enumerated()).map {
+      ($0.offset, $0.element)
+    })
   func `satisfies the oracle for models of real applications`(seed: Int, model: String) throws {
     let scratch = try Scratch()
     let path = scratch.path("a.sqlite")
@@ -130,19 +133,19 @@ import Testing
     options.externalFraction = 0.02
     options.leavesWAL = seed % 2 == 1
     try StoreGenerator(FixtureModels.model(at: model), options: options).write(to: path)
-    let check = try Oracle.run("check", path, "--model", "cache:" + path, "--validation")
+    let check = try OracleJudge.run("check", path, "--model", "cache:" + path, "--validation")
     #expect(check.status == 0, "\(model): \(check.output)")
-    let text = try Oracle.run("ddl", path, "--model", model)
+    let text = try OracleJudge.run("ddl", path, "--model", model)
     #expect(text.status == 0, "\(model): \(text.output)")
   }
 
-  @Test(.enabled(if: Oracle.isThere, "needs ../shared"))
+  @Test(.enabled(if: OracleJudge.isHere, "needs ../shared"))
   func `of Recipes 1 can be migrated to Recipes 2 without a mapping model`() throws {
     let scratch = try Scratch()
     let path = scratch.path("Recipes.sqlite")
     try StoreGenerator(FixtureModels.Recipes.one.model(), options: options(50, seed: 4))
       .write(to: path)
-    let verdict = try Oracle.run(
+    let verdict = try OracleJudge.run(
       "infer", path, "--source-model", FixtureModels.Recipes.one.path, "--destination-model",
       FixtureModels.Recipes.two.path)
     #expect(verdict.status == 0, "\(verdict.output)")
