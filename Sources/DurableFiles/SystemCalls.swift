@@ -3,7 +3,7 @@ private import Glibc
 package import SystemPackage
 
 /// Runs a call of swift-system and reports its error with the call's name and the path.
-func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws
+package func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws
   -> Result
 {
   do {

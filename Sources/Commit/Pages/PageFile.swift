@@ -177,14 +177,3 @@ extension PageFile {
     try write(UnsafeRawBufferPointer(header), at: 1)
   }
 }
-
-/// Runs a call of swift-system and reports its error with the call's name and the path.
-func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws
-  -> Result
-{
-  do {
-    return try body()
-  } catch let errno as Errno {
-    throw DurabilityError.failed(call: call, path: path, errno)
-  }
-}

@@ -33,16 +33,7 @@ extension SourceObjects {
     if let sources {
       return try destinationInstances(forEntityMappingNamed: mapping, sourceInstances: sources)
     }
-    let indexes = context.mappings(named: mapping, pass: pass)
-    guard !indexes.isEmpty else { return nil }
-    var found: [ObjectReference] = []
-    var seen: Set<ObjectReference> = []
-    for index in indexes {
-      try forEachPair(of: index) { _, destination in
-        if seen.insert(destination).inserted { found.append(destination) }
-      }
-    }
-    return found
+    return try ends(ofMapping: mapping) { _, destination in destination }
   }
 
   /// As `sourceInstances(forEntityMappingNamed:destinationInstances:)`; nil means all.
@@ -53,13 +44,21 @@ extension SourceObjects {
       return try sourceInstances(
         forEntityMappingNamed: mapping, destinationInstances: destinations)
     }
+    return try ends(ofMapping: mapping) { source, _ in source }
+  }
+
+  /// One end of every pair, each object once; nil where there is no such mapping.
+  private func ends(
+    ofMapping mapping: String, _ end: (ObjectReference, ObjectReference) -> ObjectReference
+  ) throws -> [ObjectReference]? {
     let indexes = context.mappings(named: mapping, pass: pass)
     guard !indexes.isEmpty else { return nil }
     var found: [ObjectReference] = []
     var seen: Set<ObjectReference> = []
     for index in indexes {
-      try forEachPair(of: index) { source, _ in
-        if seen.insert(source).inserted { found.append(source) }
+      try forEachPair(of: index) { source, destination in
+        let object = end(source, destination)
+        if seen.insert(object).inserted { found.append(object) }
       }
     }
     return found
