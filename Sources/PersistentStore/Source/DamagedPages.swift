@@ -40,7 +40,7 @@ struct DamagedPages {
       let path = row[2].text, !path.isEmpty,
       let tables = try? connection.rows(
         """
-        SELECT CAST(name AS TEXT), rootpage
+        SELECT CAST(name AS TEXT), CAST(rootpage AS INTEGER)
           FROM sqlite_master
          WHERE CAST(type AS TEXT) = 'table'
          ORDER BY name
