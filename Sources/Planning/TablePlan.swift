@@ -177,7 +177,7 @@ package struct JoinTablePlan: Codable, Sendable, Equatable {
   /// ordered by the first and second key.
   package var sql: String?
   /// Places in ``columns`` whose value is a rank to be counted by the link stage: the order
-  /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
+  /// columns of a relationship that becomes ordered.
   package var ranks: [JoinRank]
   /// Where the first keys come from, for cutting shards; none for an empty table.
   package var keySources: [KeySource] = []
@@ -192,6 +192,7 @@ package struct JoinTablePlan: Codable, Sendable, Equatable {
 /// An order column that the source does not have.
 package struct JoinRank: Codable, Sendable, Equatable {
   package var place: Int
+  /// That of the owner's key.
   package var ownerPlace: Int
   /// Counts the owner's (`?1`) members of lower first keys than `?2`; nil when the owner is the
   /// first column, whose members never lie in two shards.

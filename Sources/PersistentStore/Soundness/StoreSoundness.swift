@@ -33,8 +33,8 @@ package enum StoreSoundness {
   /// Jobs over the rows.
   ///
   /// - Parameters:
-  ///   - aspects: ``crossRow`` and what concerns the pairs of join tables, unless others are asked
-  ///     for.
+  ///   - aspects: What is asked, of single rows too; by default what more than one row decides, and what
+  ///     concerns the pairs of join tables.
   ///   - findsKeys: False where keys that are no integers, entity columns that disagree and members of
   ///     ordered relationships without a place are found elsewhere, so that each is counted once.
   /// - Returns: The same jobs in the same order for the same store and model.
