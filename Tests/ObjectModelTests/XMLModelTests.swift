@@ -89,7 +89,6 @@ import Testing
     #expect(rules == [.maximum(9_007_199_254_740_993)])
     #expect(rules != [.maximum(9_007_199_254_740_992)])
     #expect(try ManagedObjectModel(archive: model.archiveBytes(), path: "mom") == model)
-    #expect(try ModelXMLWriter.write(model).contains("maxValueString=\"\(text)\""))
     #expect(rules?.map { PropertyAspects.text(of: $0) } == ["≤ \(text)"])
   }
 

@@ -15,13 +15,6 @@ enum DerivationExpression {
     text.before(editorCount).map { hashedCount + $0 + ")" } ?? text
   }
 
-  static func editor(fromHashed text: String) -> String {
-    guard let path = text.after(hashedCount)?.before(")"), !path.unicodeScalars.contains("(") else {
-      return text
-    }
-    return path + editorCount
-  }
-
   /// The derivation of an archived attribute, with the predicate that filters its objects.
   static func text(of attribute: ArchivedObject) -> String? {
     attribute["NSDerivationExpression"].flatMap { hashed(from: $0) }.map { text in
