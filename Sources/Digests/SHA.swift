@@ -29,29 +29,12 @@ public struct SHA256: ~Copyable {
   }
 }
 
-/// SHA-512 (FIPS 180-4), in one go or piece by piece. A digest is 64 bytes.
-public struct SHA512: ~Copyable {
-  /// Bytes in a digest.
-  public static let byteCount = 64
-  private let state = DigestState(EVP_sha512(), byteCount: SHA512.byteCount)
-
-  public init() {}
-
-  public mutating func update(_ bytes: UnsafeRawBufferPointer) { state.update(bytes) }
-
-  public mutating func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes { state.update($0) } }
-
-  /// The digest of all bytes since the beginning. The next byte begins a new digest.
-  public mutating func finish() -> [UInt8] { state.finish() }
-
-  public static func digest(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    var sha = SHA512()
-    sha.update(bytes)
-    return sha.finish()
-  }
-
+/// SHA-512 (FIPS 180-4). A digest is 64 bytes.
+public enum SHA512 {
   public static func digest(of bytes: [UInt8]) -> [UInt8] {
-    bytes.withUnsafeBytes { digest(of: $0) }
+    let state = DigestState(EVP_sha512(), byteCount: 64)
+    bytes.withUnsafeBytes { state.update($0) }
+    return state.finish()
   }
 }
 

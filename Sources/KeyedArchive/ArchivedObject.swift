@@ -30,9 +30,6 @@ package struct ArchivedObject: Sendable {
     className == name || classNames.contains(name)
   }
 
-  /// The coded keys, in the order of the file.
-  package var keys: [String] { content.keys.filter { $0 != "$class" } }
-
   /// The value under a key; nil where the key is absent or its value is nil.
   package subscript(key: String) -> ArchivedValue? {
     guard let raw = content[key] else { return nil }

@@ -159,7 +159,9 @@ import Testing
     #expect(plist["mine"] == .array([.data([1]), .date(5)]))
     let metadata = StoreMetadata(uuid: nil, plist: plist)
     #expect(metadata.versionHashes == hierarchy.versionHashes)
-    #expect(metadata.digest == StoreDigest.hashesDigest(of: hierarchy.versionHashes))
+    #expect(
+      plist["NSStoreModelVersionHashesDigest"]
+        == .string(StoreDigest.hashesDigest(of: hierarchy.versionHashes)))
     #expect(metadata.checksum == hierarchy.versionChecksum)
     #expect(metadata.applicationKeys == ["mine"])
     #expect(plist["NSStoreType"] == .string("SQLite"))

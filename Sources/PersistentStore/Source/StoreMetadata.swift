@@ -95,8 +95,6 @@ extension StoreMetadata {
     (self[.identifiers]?.array ?? []).compactMap(\.string)
   }
 
-  package var digest: String? { self[.digest]?.string }
-
   package var checksum: String? { self[.checksum]?.string }
 }
 
