@@ -115,85 +115,36 @@ package struct Rollback: Sendable {
     let name = try RunFolder.timestamp(now) { name in
       try ledger.hasRun(named: name) || PipelineLedger.names(name, in: places.state)
     }
-    var summary = Summary(rollback: name)
-    var isBegun = false
-    // What begins nothing is written down at the end of a rollback that others have begun.
-    var untried: [End] = []
-    // All of its stores, once they are known: one that is killed is known to have more than it came to.
-    var found: Int?
-    // Those are in the history of another pipeline's rollback.
-    var others = RunReport.Counts()
-    func begin() throws {
-      guard !isBegun, !isDry else { return }
-      isBegun = true
-      try ledger.writing {
-        try ledger.begin(
-          LedgerRun(
-            name: summary.rollback, kind: .rollback, pipeline: places.owner.pipeline,
-            file: places.owner.file, started: now, host: MachineName.text, options: options))
-        if let found { try ledger.setFound(found, in: summary.rollback) }
-      }
-      // What is put back is put back without it, too.
-      try? PipelineLedger.note(rollback: summary.rollback, in: places.state)
-    }
-    func take(_ ends: [End]) throws {
-      let ends = try addNotes(to: ends, ledger)
-      // Whoever has taken the work over finishes what is begun, and writes that down.
-      if !isDry, let first = ends.first {
-        try leases.requireCurrent(store: FilePath(first.item.store))
-      }
-      let own = ends.filter { $0.ofOther == nil }
-      if own.contains(where: { $0.item.verdict == .restored || !$0.attemptedBackup.isEmpty }) {
-        try begin()
-      }
-      if !isDry {
-        try record(
-          ends.filter { !$0.attemptedBackup.isEmpty }, in: ledger, rollback: summary.rollback)
-      }
-      untried += own.filter { $0.attemptedBackup.isEmpty && $0.item.verdict == .refused }
-      for end in ends {
-        summary.found += 1
-        if end.item.verdict == .restored { summary.restored += 1 } else { summary.refused += 1 }
-        observe(end.item)
-        guard end.ofOther != nil else { continue }
-        others.found += 1
-        if end.item.verdict == .restored { others.restored += 1 } else { others.refused += 1 }
-      }
-    }
+    var account = Account(self, ledger, Summary(rollback: name), started: now)
     let ends = try await finishInterrupted(ledger)
     var finished = Set(ends.map { FilePath($0.item.store) })
     var undone = interrupted?.undone.name ?? ends.first { $0.ofOther == nil }?.item.run
-    try take(ends)
+    try account.take(ends, observe)
     if finishesCommits {
       let ends = try await finishCommits(ledger)
       finished.formUnion(ends.map { FilePath($0.item.store) })
       if isDry { undone = undone ?? ends.first { $0.item.verdict == .restored }?.item.run }
-      try take(ends)
+      try account.take(ends, observe)
     }
-    let (stores, missing) = try selected(ledger, undoing: undone, &summary)
+    let (stores, missing) = try selected(ledger, undoing: undone, &account.summary)
     // Of one that was cut off and of which nothing is known but its run directory, too.
     func isLeft(_ store: String) -> Bool {
       let path = FilePath(store)
       return !finished.contains(path)
         && !finished.contains(Self.directory(of: path, in: places.state).path)
     }
-    try take(missing.filter { isLeft($0.item.store) })
+    try account.take(missing.filter { isLeft($0.item.store) }, observe)
     var rest = stores.filter { isLeft($0.store) }[...]
-    let all = summary.found + rest.count
-    let own = all - others.found
-    found = own
-    if isBegun { try ledger.writing { try ledger.setFound(own, in: summary.rollback) } }
+    try account.expect(rest.count)
     while !rest.isEmpty, !Task.isCancelled {
       let group = rest.prefix(Self.groupSize)
       rest = rest.dropFirst(Self.groupSize)
-      try take(try await putBack(Array(group), name: summary.rollback))
+      let ends = try await putBack(Array(group), name: name)
+      try account.take(ends, observe)
     }
     // Stopped where stores are left. What is done is done, however late somebody asks for a stop: whoever
     // repeats a command that has ended would undo an earlier run.
-    let isStopped = !rest.isEmpty
-    if isStopped { (summary.found, summary.pending) = (all, rest.count) }
     let left = rest.map { Self.pending($0.oldest) }
-    untried += left
     for end in left { observe(end.item) }
     if let interrupted, !isDry {
       try ledger.writing {
@@ -204,17 +155,7 @@ package struct Rollback: Sendable {
         }
       }
     }
-    if isBegun {
-      try record(untried, in: ledger, rollback: summary.rollback)
-      try ledger.writing {
-        try ledger.end(
-          summary.rollback, at: Date().timeIntervalSince1970,
-          exitCode: isStopped ? 75 : summary.refused > 0 ? 3 : 0,
-          RunReport.Counts(
-            found: own, refused: summary.refused - others.refused, pending: rest.count,
-            restored: summary.restored - others.restored))
-      }
-    }
-    return summary
+    try account.close(leaving: left)
+    return account.summary
   }
 }
