@@ -26,7 +26,7 @@ struct InspectCommand: ParsableCommand {
     var status = ExitStatus.success
     for store in stores {
       do {
-        let inspection = try StoreInspector.inspect(store, catalog.models, readsRows: true)
+        let inspection = try StoreInspector.inspect(store, catalog.models)
         if json {
           Output.result(json: inspection)
         } else {
@@ -42,13 +42,10 @@ struct InspectCommand: ParsableCommand {
 
 /// What `inspect` and `verify` have in common.
 enum StoreInspector {
-  static func inspect(
-    _ store: String, _ models: GivenModels, readsRows: Bool
-  ) throws -> StoreInspection {
+  static func inspect(_ store: String, _ models: GivenModels) throws -> StoreInspection {
     try TemporaryFolder.with { folder in
       try StoreInspection(
-        FilePath(store).resolvingFolders, models: models, snapshotFolder: folder,
-        readsRows: readsRows)
+        FilePath(store).resolvingFolders, models: models, snapshotFolder: folder, readsRows: true)
     }
   }
 

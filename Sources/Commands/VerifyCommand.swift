@@ -55,8 +55,7 @@ struct VerifyCommand: AsyncParsableCommand {
     }
     let inspection: StoreInspection
     do {
-      inspection = try StoreInspector.inspect(
-        store, try ModelCatalog(models).models, readsRows: true)
+      inspection = try StoreInspector.inspect(store, ModelCatalog(models).models)
     } catch {
       throw StoreInspector.report(error, store: store, asJSON: json).exit
     }

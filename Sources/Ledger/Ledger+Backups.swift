@@ -118,7 +118,7 @@ extension Ledger {
   ///   - run: Nil for those of all runs.
   ///   - all: Those too whose files are gone.
   package func forEachBackup(
-    ofRun run: String? = nil, all: Bool = false, _ body: (LedgerBackup) throws -> Void
+    ofRun run: String?, all: Bool = false, _ body: (LedgerBackup) throws -> Void
   ) throws {
     try forEach(
       """
