@@ -10,7 +10,7 @@ import SystemPackage
 /// It is written, durably, before the first change beside a store and again at each ``State``; that
 /// of a small store only once, and again where a clone was made. Every step can be taken again, and
 /// what was done can be seen from the files: a restart reads the journal and goes on, or takes back,
-/// see ``StoreSwap/recover(run:)``.
+/// see ``StoreSwap/recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)``.
 package struct CommitJournal: Codable, Sendable, Equatable {
   package static let formatVersion = 2
 

@@ -109,7 +109,7 @@ extension StoreSwap {
   }
 
   /// Brings a restoration that was cut off to its end, forward or back, as
-  /// ``recover(run:source:destination:isStoreOffline:)`` does with a commit.
+  /// ``recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)`` does with a commit.
   package static func recoverRestoration(
     of backup: StoreFiles, to store: FilePath, run: RunDirectory, isStoreOffline: Bool = false,
     leases: [LeaseToken] = []

@@ -8,9 +8,10 @@ import SystemPackage
 /// Puts the assembled store in its place: the only code that writes beside a store.
 ///
 /// At the store's path there is one whole store at every moment, old or new. What a crash leaves, and a
-/// failure after the exchange has begun, ``recover(run:isStoreOffline:)`` brings to its end, forward or
-/// back. A commit that fails before that, or whose store another process has open or has changed, is taken
-/// back at once.
+/// failure after the exchange has begun,
+/// ``recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)`` brings to its end, forward
+/// or back. A commit that fails before that, or whose store another process has open or has changed, is
+/// taken back at once.
 ///
 /// An application that has the old file open would write to a WAL beside the new one. See
 /// ``CommitSteps`` for how that is kept from happening.

@@ -28,7 +28,7 @@ package enum DurableSteps {
   /// behind stays as it is.
   package typealias Observer = @Sendable (DurableStep, FilePath) throws -> Void
 
-  /// Nothing but tests and ``killProcess(afterStep:)`` sets one.
+  /// Nothing but tests and ``killProcess(afterStep:andParent:)`` sets one.
   private static let observer = Mutex<Observer?>(nil)
   @TaskLocal private static var taskObserver: Observer?
 

@@ -99,7 +99,7 @@ struct ClusterWork {
     arrays.append(array)
   }
 
-  /// Cuts stores into bundles. What they become others begin with, once ``submitWaiting()`` has
+  /// Cuts stores into bundles. What they become others begin with, once ``submitWaiting(isHeld:)`` has
   /// submitted it.
   mutating func add(_ stores: [FoundStore], wave: Int) throws {
     let stores = stores.map { run.namingSnapshot($0, books) }

@@ -202,7 +202,7 @@ final class RunHistory: Sendable {
 
   /// What became of stores, whether they were tried or not.
   ///
-  /// - Parameter isAtEnd: ``end(_:at:exitCode:_:)`` follows.
+  /// - Parameter isAtEnd: ``end(at:exitCode:_:)`` follows.
   func settle(_ stores: [LedgerStanding], of pipeline: String, run: String, isAtEnd: Bool) {
     state.withLock { $0.standings = stores }
     ledger.change(isFollowed: isAtEnd) { try $0.settle(stores, of: pipeline, run: run) }
