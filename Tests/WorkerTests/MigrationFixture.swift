@@ -186,19 +186,7 @@ extension MigrationFixture {
 
 extension Connection {
   /// Rows as a small text table: values by spaces, rows by line.
-  func table(_ sql: String) throws -> [String] {
-    try rows(sql).map { row in
-      row.map { value in
-        switch value {
-        case .null: "-"
-        case .integer(let number): "\(number)"
-        case .real(let number): "\(number)"
-        case .text(let text): text
-        case .blob(let bytes): "\(bytes.count) bytes"
-        }
-      }.joined(separator: " ")
-    }
-  }
+  func table(_ sql: String) throws -> [String] { try drawn(sql) }
 }
 
 func entity(
