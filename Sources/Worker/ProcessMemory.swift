@@ -1,5 +1,5 @@
 import Glibc
-private import Synchronization
+import Synchronization
 
 /// Memory of this process, as the kernel counts it.
 package enum ProcessMemory {
