@@ -9,7 +9,7 @@ package enum ProcessMemory {
   /// where it is what was read last, it is ours, and costs a tenth.
   package static var peakResidentBytes: Int64 {
     var usage = rusage()
-    getrusage(RUSAGE_SELF, &usage)
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
     if Int64(usage.ru_maxrss) * 1024 == known.load(ordering: .relaxed) {
       return Int64(usage.ru_maxrss) * 1024
     }
