@@ -29,7 +29,7 @@ struct BackupsListCommand: ParsableCommand {
     var table = TextTable()
     table.add(["made", "size", "run", "backup"])
     var missing = 0
-    try ledger.forEachBackup { backup in
+    try ledger.forEachBackup(ofRun: nil) { backup in
       // Somebody removed it, or its volume is not mounted: nobody can tell.
       let isMissing = FilePresence(of: FilePath(backup.path)) == .absent
       if isMissing { missing += 1 }
