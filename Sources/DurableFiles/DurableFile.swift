@@ -73,8 +73,12 @@ package enum DurableFile {
   /// - Throws: An error whose `isNotFound` is true when there is none.
   package static func remove(_ path: FilePath, surviving durability: Durability = .powerCut) throws
   {
-    try withName(path) { folder, name in
-      try calling("unlink", path) { unlinkat(folder, name, 0) }
+    do {
+      try withName(path) { folder, name in
+        try calling("unlink", path) { unlinkat(folder, name, 0) }
+      }
+    } catch let error as DurabilityError where error.errno == .isDirectory {
+      throw DurabilityError.notRegular(path, .folder)
     }
     try DurableSteps.passed(.removed, path)
     if durability == .powerCut { try syncFolder(path.folder) }

@@ -5,13 +5,29 @@ import GodwitSQLite
 // of the store since.
 //
 // Attempts tell it, and where a start ended with another verdict of a store than they do, without having tried it, a
-// row of `attempts` that says so.
+// row of `attempts` that says so. Earlier versions wrote no such row: of their runs the table `fleet` tells it, until
+// another run takes the store up.
 extension Ledger {
   /// The verdict of such a row; its reason is the verdict with which the start ended.
   static let untried = "untried"
 
   /// Of attempts that ended well.
   private static let well = "'migrated', 'same-model', 'restored'"
+
+  /// True of a row of `fleet` that the last start of its run came to.
+  private var isLeft: String { has(.waiting) ? "NOT waiting" : "TRUE" }
+
+  /// How the run of such a row left its store, whatever rollbacks did since.
+  private static let leftAs = "iif(verdict = 'restored', coalesce(reason, 'migrated'), verdict)"
+
+  /// The pipeline under which the table `fleet` has the stores of a run.
+  private func fleetFile(ofRun key: Int64) throws -> String {
+    var file = ""
+    try forEach("SELECT file FROM runs WHERE id = ?1", [.integer(key)]) {
+      file = $0.value(0).text ?? ""
+    }
+    return fleetFile(file)
+  }
 
   /// What a run is known to have left stores as, by their keys.
   func verdictsKnown(of run: Int64) throws -> [Int64: (verdict: String, isTried: Bool)] {
@@ -75,19 +91,27 @@ extension Ledger {
     _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
   ) throws {
     guard let key = try knownKey(ofRun: run) else { return }
+    let leftDone =
+      has(.fleet)
+      ? """
+      SELECT \(Self.leftAs) AS leftAs
+      FROM fleet
+      WHERE pipeline = ?5 AND fleet.store = ends.store AND run = ?1 AND \(isLeft) AND leftAs IN (\(Self.done))
+      """ : "NULL"
     try forEach(
       """
       WITH ends AS (
-        SELECT max(id) AS latest, total(verdict <> ?4) AS tries,
+        SELECT store, max(id) AS latest, total(verdict <> ?4) AS tries,
           max(CASE WHEN verdict <> ?4 THEN id END) AS tried,
           max(CASE WHEN verdict IN (\(Self.well)) THEN id END) AS well
         FROM attempts
         WHERE run = ?1 AND verdict <> 'gone'
         GROUP BY store
-      ), told AS (
-        SELECT ends.*, other.reason AS verdict, other.reasons, other.code,
-          other.reason IN (\(Self.done)) AS isDone
+      ), last AS (
+        SELECT ends.*, coalesce(other.reason, (\(leftDone))) AS verdict, other.reasons, other.code
         FROM ends LEFT JOIN attempts AS other ON other.id = latest AND other.verdict = ?4
+      ), told AS (
+        SELECT last.*, verdict IN (\(Self.done)) AS isDone FROM last
       )
       SELECT \(attemptColumns), CAST(told.tries AS INTEGER),
         iif(isDone AND well NOT NULL, NULL, told.verdict), told.reasons, told.code
@@ -103,7 +127,7 @@ extension Ledger {
       """,
       [
         .integer(key), .integer(exceptWell ? 1 : 0), .integer(exceptGone ? 1 : 0),
-        .text(Self.untried),
+        .text(Self.untried), .text(fleetFile(ofRun: key)),
       ]
     ) { row in
       var attempt = Self.attempt(row)
@@ -128,10 +152,10 @@ extension Ledger {
   /// How many of the stores that a run left migrated are snapshots, and the stores as they were.
   func snapshots(of run: String) throws -> Int {
     guard let key = try knownKey(ofRun: run) else { return 0 }
-    var count = 0
+    var found: Set<Int64> = []
     try forEach(
       """
-      SELECT stores.path, a.output, a.reason
+      SELECT stores.path, a.output, a.store
       FROM (SELECT max(id) AS id FROM attempts WHERE run = ?1 GROUP BY store) AS last
       JOIN attempts AS a ON a.id = last.id
       JOIN stores ON stores.id = a.store
@@ -145,9 +169,19 @@ extension Ledger {
     ) { row in
       let verdict = LedgerStanding.verdict(
         "migrated", output: row.value(1).text, ofStore: row.value(0).text ?? "")
-      if row.value(1).text == nil || verdict == LedgerStanding.snapshot { count += 1 }
+      if row.value(1).text == nil || verdict == LedgerStanding.snapshot {
+        found.insert(row.int64(2))
+      }
     }
-    return count
+    guard has(.fleet) else { return found.count }
+    try forEach(
+      """
+      SELECT store FROM fleet
+      WHERE pipeline = ?1 AND run = ?2 AND \(isLeft) AND \(Self.leftAs) = ?3
+      """,
+      [.text(fleetFile(ofRun: key)), .integer(key), .text(LedgerStanding.snapshot)]
+    ) { found.insert($0.int64(0)) }
+    return found.count
   }
 
   /// The stores that a run found as an earlier one, or an earlier start, had left them, and did not try: of those

@@ -83,11 +83,12 @@ extension Ledger {
   /// A start of a run ends.
   ///
   /// - Parameters:
+  ///   - exitCode: Nil for one that was killed, and that another one has brought to its end.
   ///   - counts: Nil where it ended before it had any: what is known by then counts.
   ///   - message: Why it ended then.
   ///   - wasKilled: It was at work no longer than to its last store.
   package func end(
-    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts?,
+    _ run: String, at time: Double, exitCode: Int?, _ counts: RunReport.Counts?,
     message: String? = nil, wasKilled: Bool = false
   ) throws {
     try countWork(of: run, until: wasKilled ? nil : time)
@@ -97,7 +98,7 @@ extension Ledger {
     else {
       return try perform(
         "UPDATE runs SET ended = ?2, exit = ?3, message = ?4 WHERE name = ?1",
-        [.text(run), .real(time), .integer(Int64(exitCode)), .optional(message)])
+        [.text(run), .real(time), .optional(exitCode), .optional(message)])
     }
     let numbers = [
       counts.found, counts.migrated, counts.sameModel, counts.refused, counts.needsMapping,
@@ -113,7 +114,7 @@ extension Ledger {
         message = ?14
       WHERE name = ?1
       """,
-      [.text(run), .real(time), .integer(Int64(exitCode))]
+      [.text(run), .real(time), .optional(exitCode)]
         + numbers.map { .integer(Int64($0)) } + [.optional(message)])
   }
 

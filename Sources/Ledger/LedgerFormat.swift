@@ -14,8 +14,9 @@
 ///       pipeline      the pipeline's name
 ///       file          the path of its file
 ///       started       of the first start
-///       ended         of the last start's end; NULL while it is under way, or was killed
-///       exit          the exit code of the last start; NULL likewise
+///       ended         of the last start's end; NULL while it is under way, or was killed. Of a rollback that was
+///                     killed, when the next one has brought it to its end
+///       exit          the exit code of the last start; NULL while it is under way, or was killed
 ///       starts        how often it was started
 ///       host          where the last start was
 ///       workers       of the last start

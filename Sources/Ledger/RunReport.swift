@@ -52,6 +52,7 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var name: String
     package var started: Double
     /// When its last start ended, in seconds since 1970-01-01 UTC; nil for one that is under way, or that was killed.
+    /// Of a rollback that was killed, when the next one has brought it to its end.
     package var ended: Double?
     /// How long it took, from the first start to the last end, pauses between starts included.
     package var seconds: Double?

@@ -71,6 +71,9 @@ extension Connection {
 
   static func message(_ code: Int32, _ handle: OpaquePointer?) -> String {
     guard let handle else { return String(cString: sqlite3_errstr(code)) }
-    return String(cString: sqlite3_errmsg(handle))
+    let message = String(cString: sqlite3_errmsg(handle))
+    guard code & 0xFF == SQLITE_CORRUPT, message.hasSuffix("too big") else { return message }
+    // Of the statement of what it names.
+    return message + ": a statement of a schema may have \(mostStatementBytes) bytes"
   }
 }

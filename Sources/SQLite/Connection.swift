@@ -20,6 +20,10 @@ public final class Connection {
     case create
   }
 
+  /// 16 MiB, those of a schema included, which are held in memory several times. A table of as many columns as
+  /// there may be has names of 8 KiB then.
+  static let mostStatementBytes: Int32 = 16 << 20
+
   /// The path as given.
   public let path: String
   private var handle: OpaquePointer?
@@ -79,6 +83,7 @@ public final class Connection {
       throw error
     }
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
+    sqlite3_limit(handle, SQLITE_LIMIT_SQL_LENGTH, Connection.mostStatementBytes)
     _ = godwit_sqlite_take_no_name_for_a_text(handle)
     // Applications index and check their own tables by JSON functions, which 3.40 counts among those that an
     // untrusted schema must not call: such a schema cannot be read at all. Of what is built in, nothing

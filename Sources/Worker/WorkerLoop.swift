@@ -65,19 +65,28 @@ package struct LineReader {
   private var start = 0
 
   private let mostBytes: Int
+  private let passesOver: Bool
 
-  /// - Parameter mostBytes: Of a line; 1 MiB unless told otherwise.
-  package init(_ descriptor: FileDescriptor, mostBytes: Int = 1 << 20) {
+  /// Where the next line begins, in bytes from where the first one did.
+  package private(set) var offset: Int64 = 0
+
+  /// - Parameters:
+  ///   - mostBytes: Of a line; 1 MiB unless told otherwise.
+  ///   - passesOver: Whether a longer line is given as an empty one; else it is an error.
+  package init(_ descriptor: FileDescriptor, mostBytes: Int = 1 << 20, passesOver: Bool = false) {
     self.descriptor = descriptor
     self.mostBytes = mostBytes
+    self.passesOver = passesOver
   }
 
   /// The next line without its line feed; nil at the end of the input.
   package mutating func next() throws -> [UInt8]? {
     var searched = start
+    var passed: Int64 = 0
     while true {
       if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-        let line = Array(buffer[start..<end])
+        let line = passed > 0 ? [] : Array(buffer[start..<end])
+        offset += passed + Int64(end - start) + 1
         start = end + 1
         if start == buffer.count {
           buffer.removeAll(keepingCapacity: true)
@@ -86,8 +95,13 @@ package struct LineReader {
         return line
       }
       searched = buffer.count
-      guard buffer.count - start < mostBytes else {
-        throw StageError.outOfOrder("a line of more than \(mostBytes) bytes")
+      if buffer.count - start >= mostBytes {
+        guard passesOver else {
+          throw StageError.outOfOrder("a line of more than \(mostBytes) bytes")
+        }
+        passed += Int64(buffer.count - start)
+        buffer.removeAll(keepingCapacity: true)
+        (searched, start) = (0, 0)
       }
       let piece = try [UInt8](unsafeUninitializedCapacity: Self.pieceBytes) { bytes, count in
         count = try descriptor.read(into: UnsafeMutableRawBufferPointer(bytes))

@@ -38,13 +38,20 @@ import Testing
     #expect(throws: FleetError.self) { try StateFolder(places).take() }
     #expect(throws: FleetError.self) { _ = try PipelineHistory.lock(places) }
     #expect(try DurableFile.exists(places.state.appending(file)))
+    let finding = try finding(places, scratch)
+    #expect(!finding.isGood && finding.value.contains(String(file.prefix { $0 != "/" })))
+  }
+
+  /// What `doctor` says of it.
+  private func finding(
+    _ places: PipelinePlaces, _ scratch: borrowing Scratch
+  ) throws -> Doctor.Finding {
     let doctor = PipelineDoctor(
       try Pipeline(
         bytes: Array("stores: { roots: /data }\nmodels: a.mom".utf8),
         file: scratch.path.appending("pipeline.yaml")), places, destinations: [],
       workerCount: 1)
-    let finding = try #require(doctor.findings().first { $0.name == "state" })
-    #expect(!finding.isGood && finding.value.contains(String(file.prefix { $0 != "/" })))
+    return try #require(doctor.findings().first { $0.name == "state" })
   }
 
   static let taken: [[String]] = [
@@ -65,6 +72,34 @@ import Testing
     let places = try places(scratch)
     try write(files, places)
     try StateFolder(places).take()
+  }
+
+  @Test(arguments: [
+    "command", "run.json", "endings.json", "ledger.jsonl", "waves.json", "control.json",
+    "progress.json", "pace",
+  ])
+  func `is none where a folder has the name of a file, which is named`(file: String) throws {
+    let scratch = try Scratch()
+    let places = try places(scratch)
+    try write(["lock=7"], places)
+    let folder = places.state.appending(file)
+    try DurableFile.makeFolder(folder)
+    #expect(throws: DurabilityError.notRegular(folder, .folder)) { try StateFolder(places).take() }
+    #expect(throws: DurabilityError.notRegular(folder, .folder)) { try DurableFile.remove(folder) }
+    let finding = try finding(places, scratch)
+    #expect(!finding.isGood && finding.value.contains(file))
+  }
+
+  @Test func `loses to whoever takes its lock what killed processes have left unfinished`() throws {
+    let scratch = try Scratch()
+    let places = try places(scratch, isNamed: true)
+    let left = [".run.json.partial-0", ".run.json.partial-1", ".ledger.sqlite.partial-0"]
+    // Whoever writes those does not hold the lock.
+    let others = [".control.json.partial-0", ".report.html.partial-0"]
+    try write(left + others, places)
+    _ = try PipelineHistory.lock(places)
+    for name in left { #expect(try !DurableFile.exists(places.state.appending(name)), "\(name)") }
+    for name in others { #expect(try DurableFile.exists(places.state.appending(name)), "\(name)") }
   }
 
   @Test func `is one where the ledger alone is left`() throws {

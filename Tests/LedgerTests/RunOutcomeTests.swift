@@ -1,4 +1,5 @@
 import GodwitLedger
+import GodwitSQLite
 import Testing
 
 /// Each store of a run as its last start left it, whatever came after the run.
@@ -181,6 +182,50 @@ import Testing
       let report = try ledger.report(ofRun: "2")
       #expect(report.counts == .init(found: 3, migrated: 1, sameModel: 2, snapshots: 1))
       #expect(report.stores.isEmpty, "what was found is only counted")
+    }
+  }
+
+  @Test
+  func `follows from what is known of the stores, where an earlier version noted no verdicts`()
+    throws
+  {
+    let folder = try LedgerFolder()
+    let counts = RunReport.Counts(found: 3, migrated: 1, sameModel: 2, snapshots: 1)
+    do {
+      let ledger = try folder.open()
+      var snapshot = attempt("1", "/r/a", "migrated", at: 1)
+      snapshot.output = "/r/a.godwit-snapshot-1"
+      try ledger.writing {
+        try begin(ledger, "1")
+        try ledger.add(snapshot)
+        try ledger.add(attempt("1", "/r/b", "migrated", at: 1))
+        try begin(ledger, "2")
+        try ledger.add(attempt("2", "/r/b", "pending", at: 2))
+        try ledger.settle([.notBegun("/r/b")], of: Self.file, run: "2")
+        try begin(ledger, "2", isResumed: true)
+        try ledger.settle(
+          [
+            .init(store: "/r/a", verdict: LedgerStanding.snapshot),
+            .init(store: "/r/b", verdict: "same-model"),
+            .init(store: "/r/c", verdict: "same-model"),
+          ], of: Self.file, run: "2")
+        try ledger.end("2", at: 3, exitCode: 0, counts)
+      }
+    }
+    let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
+    try connection.execute("DELETE FROM attempts WHERE verdict = 'untried'")
+    #expect(connection.changes == 2)
+    try connection.close()
+    for isPutBack in [false, true] {
+      if isPutBack {
+        let ledger = try folder.open()
+        try ledger.writing { try putBack(ledger, "3", at: 4) }
+      }
+      let ledger = try #require(try Ledger(readingAt: folder.ledger))
+      let report = try ledger.report(ofRun: "2")
+      #expect(report.counts == counts, "\(isPutBack)")
+      #expect(report.stores.map { "\($0.path) \($0.verdict)" } == ["/r/b same-model"])
+      #expect(try report.failures.isEmpty && ledger.failures(of: "2").isEmpty, "\(isPutBack)")
     }
   }
 

@@ -162,7 +162,8 @@ import Testing
 
   private func end(_ ledger: Ledger, at time: Double, wasKilled: Bool = false) throws {
     try ledger.writing {
-      try ledger.end(LedgerSample.run.name, at: time, exitCode: 75, nil, wasKilled: wasKilled)
+      try ledger.end(
+        LedgerSample.run.name, at: time, exitCode: wasKilled ? nil : 75, nil, wasKilled: wasKilled)
     }
   }
 
@@ -193,6 +194,8 @@ import Testing
     try begin(ledger, at: 160_000)
     try end(ledger, at: 250_000, wasKilled: true)
     #expect(try worked(ledger) == 25.5)
+    let run = try ledger.report().run
+    #expect(run.ended == 250_000 && run.exitCode == nil)
   }
 
   /// Another pipeline of the folder runs next, by a clock that was set back.

@@ -44,6 +44,25 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path("state/progress.json")))
   }
 
+  @Test
+  func `has no folder in its file's place, which a run tells at its end, and the next refuses`()
+    throws
+  {
+    let folder = try PipelineFolder.orders((1...24).map { "s\($0)" }, "workers: 1")
+    let place = folder.path("state/control.json")
+    let run = try Godwit.run(["run", folder.url.path, "--json"], at: #""event":"plan""#) { _ in
+      try FileManager.default.createDirectory(
+        atPath: place, withIntermediateDirectories: false)
+    }
+    #expect(run.status == 0 && run.counts == "24 found, 24 migrated", "\(run.messages)")
+    #expect(run.messages.contains("control.json is a folder"), "\(run.messages)")
+    let history = try folder.godwit(["history"])
+    #expect(history.lines.map { $0["exitCode"] as? Int } == [0])
+    let next = try Godwit.run(folder)
+    #expect(
+      next.status == 78 && next.messages.contains("control.json is a folder"), "\(next.messages)")
+  }
+
   /// Here its dead man's switch asks; the start before it was killed while it was paused.
   @Test func `takes what is asked of a run that is starting, and tells of no earlier start`() throws
   {

@@ -81,6 +81,8 @@ import Testing
       for key in ["found", "restored"] {
         #expect(dry.summary[key] as? Int == rollback.summary[key] as? Int, "step \(step)")
       }
+      let codes = try folder.godwit(["history"]).lines.compactMap { $0["exitCode"] as? Int }
+      #expect(codes.allSatisfy { $0 == 0 }, "step \(step): one that was killed has none")
     }
     #expect(underWay > 0)
   }

@@ -102,7 +102,7 @@ import Testing
     }
     #expect(kills > 3)
     // One that was killed when it had written down its end is not finished, but done.
-    if try notes.folder.godwit(["history"]).lines.first?["exitCode"] == nil {
+    if try notes.folder.godwit(["history"]).lines.first?["ended"] == nil {
       #expect(try notes.folder.godwit(["rollback"]).status == 0)
     }
     #expect(try notes.folder.contentsOfStoresAlone() == notes.between)

@@ -97,17 +97,22 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
     #expect(Metrics.text(of: some, now: 0).contains("verdict=\"restored\"} 0"))
   }
 
-  /// Stores found and restored, and the exit code.
-  @Test(arguments: [
-    (3, 3, 0, "All 3 stores are restored", "Everything is done. Exit code 0."),
-    (
-      3, 2, 3, "2 of 3 stores are restored; 1 is not",
-      "Finished; some stores are not restored. Exit code 3."
-    ),
-    (1, 1, 0, "The store is restored", "Everything is done. Exit code 0."),
-  ])
+  /// Stores found and restored, and the exit code; nil for one that was killed.
+  @Test(
+    arguments: [
+      (3, 3, 0, "All 3 stores are restored", "Everything is done. Exit code 0."),
+      (
+        3, 2, 3, "2 of 3 stores are restored; 1 is not",
+        "Finished; some stores are not restored. Exit code 3."
+      ),
+      (1, 1, 0, "The store is restored", "Everything is done. Exit code 0."),
+      (
+        2, 1, nil, "1 of 2 stores is restored; 1 is not",
+        "The rollback was killed. A later one has brought it to its end."
+      ),
+    ] as [(Int, Int, Int?, String, String)])
   func `says how much a rollback has restored`(
-    found: Int, restored: Int, code: Int, headline: String, ending: String
+    found: Int, restored: Int, code: Int?, headline: String, ending: String
   ) throws {
     var rollback = report(count: found)
     rollback.run.kind = "rollback"

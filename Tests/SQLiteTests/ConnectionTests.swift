@@ -270,6 +270,26 @@ import Testing
     }
   }
 
+  @Test(arguments: [(literal: 8_000_000, isRead: true), (8_400_000, false)])
+  func `reads no statement of a schema that has more than 16 MiB, and names it`(
+    literal: Int, isRead: Bool
+  ) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("a.sqlite")
+    try Connection(path: path, mode: .create).execute(
+      """
+      CREATE TABLE t (a); PRAGMA writable_schema = ON;
+      INSERT INTO sqlite_master
+      SELECT 'view', 'long', 'long', 0, printf('CREATE VIEW long AS SELECT %Q', hex(zeroblob(\(literal))))
+      """)
+    let database = try Connection(path: path, mode: .immutable)
+    do {
+      #expect(try database.rows("SELECT count(*) FROM long") == [[.integer(1)]] && isRead)
+    } catch let error as SQLiteError {
+      #expect(error.isCorruption && error.message.contains("(long)") && !isRead, "\(error)")
+    }
+  }
+
   @Test func `keeps to its limits`() throws {
     let database = try Connection(path: ":memory:", mode: .create)
     database.setLengthLimit(1000)

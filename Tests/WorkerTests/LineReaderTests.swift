@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct `A reader of lines` {
   private static func reading<Result>(
-    _ text: String, mostBytes: Int = 1 << 20, _ body: (inout LineReader) throws -> Result
+    _ text: String, mostBytes: Int = 1 << 20, passesOver: Bool = false,
+    _ body: (inout LineReader) throws -> Result
   ) throws -> Result {
     let path = FilePath(FileManager.default.temporaryDirectory.path)
       .appending("godwit-lines-\(UUID().uuidString)")
@@ -14,7 +15,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: path.string) }
     let file = try FileDescriptor.open(path, .readOnly)
     defer { try? file.close() }
-    var reader = LineReader(file, mostBytes: mostBytes)
+    var reader = LineReader(file, mostBytes: mostBytes, passesOver: passesOver)
     return try body(&reader)
   }
 
@@ -45,5 +46,24 @@ import Testing
     }
     let many = Array(repeating: line, count: 100)
     #expect(try Self.lines(many.map { $0 + "\n" }.joined(), mostBytes: 40_000) == many)
+  }
+
+  @Test(arguments: [1, 19_000, 60_000, 200_000])
+  func `passes over a line that is too long, where it is told to`(length: Int) throws {
+    let long = String(repeating: "\0", count: length)
+    let isTooLong = length > 20_000
+    for (text, wanted, places) in [
+      ("a\n\(long)", ["a"], [2]),
+      ("a\n\(long)\nb\n", ["a", isTooLong ? "" : long, "b"], [2, length + 3, length + 5]),
+    ] {
+      try Self.reading(text, mostBytes: 20_000, passesOver: true) { reader in
+        var (lines, offsets): ([String], [Int]) = ([], [])
+        while let line = try reader.next() {
+          lines.append(String(decoding: line, as: UTF8.self))
+          offsets.append(Int(reader.offset))
+        }
+        #expect(lines == wanted && offsets == places)
+      }
+    }
   }
 }

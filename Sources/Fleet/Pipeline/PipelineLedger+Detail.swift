@@ -81,7 +81,8 @@ extension PipelineLedger {
     var detail: Detail?
   }
 
-  /// Every line, one after the other, with its place. Those that are not whole, as a crash leaves one, are nobody's.
+  /// Every line, one after the other, with its place. Those that are not whole, as a crash leaves one, are nobody's;
+  /// a power cut may leave one of any length.
   ///
   /// - Returns: How many whole ones are not as they were written, or of a later version.
   @discardableResult
@@ -91,13 +92,13 @@ extension PipelineLedger {
     guard try FileKind(at: file) != .none else { return 0 }
     let descriptor = try RegularFile.open(file, isPrivate: true)
     defer { try? descriptor.close() }
-    var lines = LineReader(descriptor, mostBytes: lineLimit)
+    var lines = LineReader(descriptor, mostBytes: lineLimit, passesOver: true)
     var start: Int64 = 0
     var damaged = 0
     do {
       while let line = try lines.next() {
         let place = GroupedLog.Place(start: start, count: line.count)
-        start += Int64(line.count) + 1
+        start = lines.offset
         guard let entry = try? SealedJSON.value(Entry.self, ofSealedOrPlain: line) else {
           if line.suffix(2).elementsEqual("\"}".utf8) { damaged += 1 }
           continue

@@ -85,9 +85,11 @@ package struct PipelineRun: Sendable {
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   package func run() async throws -> PipelineSummary {
     let (begin, startTime) = (ContinuousClock.now, Date().timeIntervalSince1970)
-    try StateFolder(places).take()
+    let folder = StateFolder(places)
+    try folder.take()
     try DurableFile.makeFolder(state.appending("stores"))
     let lease = try await takeLease()
+    folder.removeUnfinished()
     // Before anybody is told that this start can be asked. Of a run on a cluster it still holds: its tasks go on,
     // or its next wave is to come.
     let isWorkedOn = try !BundleFolder.permitted(in: clusterState).isEmpty
@@ -221,8 +223,10 @@ package struct PipelineRun: Sendable {
     try ClusterFollower.remove(in: clusterState)
     try keepRetention(history, since: (startTime, begin), &summary)
     for note in history.takeNotes() { observe(.warning(note)) }
-    try RunProgress.remove(in: state)
-    try RunControl.remove(in: state)
+    for remove in [RunProgress.remove(in:), RunControl.remove(in:)] {
+      // The run has come to its end all the same.
+      do { try remove(state) } catch { observe(.warning("\(error)")) }
+    }
     withExtendedLifetime(lease) {}
     return summary
   }

@@ -150,7 +150,7 @@ package struct Rollback: Sendable {
       try ledger.writing {
         for rollback in interrupted.rollbacks {
           try ledger.end(
-            rollback.name, at: Date().timeIntervalSince1970, exitCode: 75,
+            rollback.name, at: Date().timeIntervalSince1970, exitCode: nil,
             ledger.counts(of: rollback), wasKilled: true)
         }
       }

@@ -18,6 +18,10 @@ struct StateFolder {
     "progress.json", "pace",
   ]
   private static let ownFolders = ["stores", "cluster", "rollbacks"]
+  /// Of its files, those that nobody writes but the holder of the lock.
+  private static let heldFiles = [
+    "command", "run.json", "endings.json", "ledger.jsonl", "waves.json", "progress.json",
+  ]
 
   /// Makes the folder, or takes the one that is there.
   ///
@@ -31,12 +35,26 @@ struct StateFolder {
   /// What ``take()`` would say of a folder that is there.
   ///
   /// - Throws: ``FleetError/stateFolder(path:message:)`` where it holds what a run would take for its own;
-  ///   `DurabilityError` where others may write to it.
+  ///   `DurabilityError` where others may write to it, or where a folder has the name of a file.
   func check() throws {
     try Folder(path).checkPrivate()
-    guard try !isKnown, let stranger = try self.stranger() else { return }
-    throw FleetError.stateFolder(
-      path: path.string, message: "no run was in it, and it holds \(stranger)")
+    if try !isKnown, let stranger = try self.stranger() {
+      throw FleetError.stateFolder(
+        path: path.string, message: "no run was in it, and it holds \(stranger)")
+    }
+    // Some are only replaced or removed, which nobody would notice before the end of a run.
+    for name in Self.ownFiles {
+      let place = path.appending(name)
+      if try FileKind(at: place) == .folder { throw DurabilityError.notRegular(place, .folder) }
+    }
+  }
+
+  /// Removes what killed processes have left of files that they were writing, the ledger's among them. For the holder
+  /// of the lock: nobody else writes these. What cannot be removed is left, since nobody reads it.
+  func removeUnfinished() {
+    for file in Self.heldFiles.map({ path.appending($0) }) + [places.ledger.resolvingFolders] {
+      try? DurableFile.removeUnfinished([file])
+    }
   }
 
   /// Whether a run, or another command, was at work in it: any of its marks may have been removed, or cut off.

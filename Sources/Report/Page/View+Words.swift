@@ -38,7 +38,11 @@ extension View {
 
   static func ending(_ run: RunReport.Run) -> String {
     let isRollback = run.kind == "rollback"
-    guard run.ended != nil, let code = run.exitCode else {
+    guard let code = run.exitCode else {
+      if run.ended != nil {
+        return
+          "The \(isRollback ? "rollback" : "run") was killed. A later one has brought it to its end."
+      }
       return
         "The \(isRollback ? "rollback" : "run") has not ended: it is under way, or it was killed. Running "
         + "the same command again resumes it."
