@@ -38,6 +38,7 @@ struct ColumnReading {
     columns = read ?? []
     // Whoever has lost its root page has no table yet.
     isChanged = read != nil && entry?.root == 0
+    spell(wanted)
     let have = Set(columns.map(\.name))
     let known = wanted.count { have.contains($0.name) }
     // A statement may read well and be damaged: of a comma, columns become one, or one becomes two.
@@ -72,6 +73,20 @@ struct ColumnReading {
       if !isFromText, read != nil { restoredKey = key }
     } else {
       columns[place].holdsKey = true
+    }
+  }
+
+  /// Gives columns the model's names where theirs have letters of another case: to SQLite these are the same.
+  private mutating func spell(_ wanted: [TableText.Wanted]) {
+    let names = Dictionary(
+      wanted.map { ($0.name.columnKey, $0.name) }, uniquingKeysWith: { first, _ in first })
+    for (place, column) in columns.enumerated() {
+      guard let name = names[column.name.columnKey], !name.isSameName(as: column.name) else {
+        continue
+      }
+      renamings.append((column.name, name))
+      columns[place].name = name
+      isChanged = true
     }
   }
 
@@ -174,11 +189,13 @@ extension StoreSalvage {
       rereadTables.append(table)
     }
     if let key = reading.restoredKey { restoredKeys.append((table, key)) }
-    if reading.isFromText {
+    if reading.isFromText || !reading.renamings.isEmpty {
       // It is there, and what it lost is said otherwise.
       structure.removeAll {
         $0.message == "missing table \(table)" || $0.message == "missing join table \(table)"
       }
+    }
+    if reading.isFromText {
       let found = Set(reading.further.map { "missing column \(table).\($0)" })
       structure.removeAll { found.contains($0.message) }
       schema.define(table, reading.columns)

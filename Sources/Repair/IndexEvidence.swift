@@ -48,7 +48,10 @@ struct IndexEvidence {
     for index in schema.indexes(of: table.name)
     where !schema.isPartial(index) && !schema.needsApplication(index) {
       nextTree += 1
-      let columns = schema.columns(ofIndex: index.name) ?? []
+      // The schema's names of them may have letters of another case.
+      let columns = (schema.columns(ofIndex: index.name) ?? []).map { name in
+        table.columns.first { $0.name.columnKey == name.columnKey }?.name ?? name
+      }
       let reading = try IndexReading(
         index, of: table, columns: columns,
         DamagedTreeReader(damagedFile, .index, tree: nextTree), in: file,

@@ -164,10 +164,15 @@ struct ModelChoice {
   /// The model of `Z_MODELCACHE`, whole: metadata that are damaged may name fewer entities.
   private static func cached(_ store: SourceStore) -> EntityHierarchy? {
     guard store.columns(of: "Z_MODELCACHE").contains(where: { $0.name == "Z_CONTENT" }),
-      let rows = try? store.connection.rows("SELECT Z_CONTENT FROM Z_MODELCACHE"),
-      let content = rows.lazy.compactMap({ $0[0].blob }).first
+      let rows = try? store.connection.rows("SELECT Z_CONTENT FROM Z_MODELCACHE")
     else { return nil }
-    return try? EntityHierarchy(modelCache: content)
+    // Of several, one may be whole.
+    for row in rows {
+      if let content = row[0].blob, let model = try? EntityHierarchy(modelCache: content) {
+        return model
+      }
+    }
+    return nil
   }
 
   /// How badly a model fits, by what the store's tables say first.

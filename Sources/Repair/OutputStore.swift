@@ -33,7 +33,9 @@ struct OutputStore {
   }
 
   /// Copies the rows of the model's tables out of the salvaged file, which is attached as `salvage`.
-  func copyRows(from binding: StoreBinding, _ doubted: DoubtedRows) throws {
+  ///
+  /// - Returns: The salvaged join tables that have pairs more than once, of which the output has one.
+  func copyRows(from binding: StoreBinding, _ doubted: DoubtedRows) throws -> Set<NameKey> {
     try connection.attachImmutable(binding.store.readPath.string, as: "salvage")
     let numbers = numbers(binding)
     try connection.execute("BEGIN")
@@ -60,6 +62,7 @@ struct OutputStore {
          ORDER BY Z_PK
         """)
     }
+    var repeated: Set<NameKey> = []
     for (own, source) in zip(layout.joinTables, binding.layout.joinTables) {
       guard binding.has(source.firstColumn, in: source.name),
         binding.has(source.secondColumn, in: source.name)
@@ -71,6 +74,7 @@ struct OutputStore {
       ].compactMap { a, b in
         if let a, let b, binding.has(b, in: source.name) { (a, b) } else { nil }
       }
+      var count: Int64 = 0
       for part in doubted.parts(of: own.name, key: "rowid") {
         try connection.execute(
           """
@@ -79,9 +83,13 @@ struct OutputStore {
             FROM salvage.\(quoted(source.name)) WHERE \(part)
            ORDER BY rowid
           """)
+        count += connection.changes
       }
+      let all = try connection.rows("SELECT count(*) FROM salvage.\(quoted(source.name))")
+      if let all = all.first?.first?.integer, all > count { repeated.insert(NameKey(source.name)) }
     }
     try connection.execute("COMMIT")
+    return repeated
   }
 
   /// Entity numbers that the source gives otherwise than the rules.

@@ -74,6 +74,54 @@ extension RepairAccount {
     }
   }
 
+  /// Pairs that stand in a join table more than once, of which the output has one. Those that an index gave back are
+  /// no rows of the table.
+  ///
+  /// - Parameter join: As the salvaged file has it, which is attached.
+  mutating func addRepeatedPairs(_ join: JoinTable, in store: OutputStore) throws {
+    let table = "salvage.\(quoted(join.name))"
+    let keys = [join.firstColumn, join.secondColumn].map(quoted)
+    let places = [join.firstOrderColumn, join.secondOrderColumn].map { $0.map(quoted) ?? "NULL" }
+    let rows = try store.connection.prepare(
+      """
+      SELECT rowid, \((keys + places).joined(separator: ", "))
+        FROM \(table)
+       WHERE (\(keys.joined(separator: ", "))) IN (
+               SELECT \(keys.joined(separator: ", "))
+                 FROM \(table)
+                GROUP BY 1, 2
+               HAVING count(*) > 1)
+       ORDER BY 2, 3, 1
+      """)
+    let ofIndexes = salvage.pairsOfIndexes[NameKey(join.name)] ?? KeyRanges()
+    var (same, other): ([SQLiteValue], [SQLiteValue]) = ([], [])
+    var first: (pair: [SQLiteValue], places: [SQLiteValue])?
+    while try rows.step() {
+      if ofIndexes.contains(rows.int64(0)) { continue }
+      let pair = [rows.value(1), rows.value(2)]
+      let places = [rows.value(3), rows.value(4)]
+      guard let known = first, known.pair == pair else {
+        first = (pair, places)
+        continue
+      }
+      if known.places == places { same.append(pair[0]) } else { other.append(pair[0]) }
+    }
+    if !same.isEmpty {
+      report.rebuilt.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship,
+          count: Int64(same.count), keys: KeyRanges(same.compactMap(\.integer)),
+          "had pairs more than once, of which one is kept"))
+    }
+    if !other.isEmpty {
+      report.doubtful.append(
+        .init(
+          .order, entity: join.entity.rawValue, property: join.relationship,
+          count: Int64(other.count), keys: KeyRanges(other.compactMap(\.integer)),
+          "had pairs more than once, each in another place of its list: one of them is kept"))
+    }
+  }
+
   /// Pairs that an index gave back, and those that may be lost.
   mutating func addLostPairs(
     _ join: JoinTable, _ name: String, in store: OutputStore

@@ -105,6 +105,9 @@ struct RepairAccount {
         .init(
           .schema, "the column \(column.table).\(column.to) was called \(column.from)"))
     }
+    for (from, to) in salvage.respeltTables {
+      report.rebuilt.append(.init(.schema, "the table \(to) was called \(from)"))
+    }
     for (name, from, to) in salvage.schema.movedRoots {
       report.rebuilt.append(
         .init(
@@ -144,6 +147,17 @@ struct RepairAccount {
     if metadata.plist.isEmpty {
       report.lost.append(.init(.metadata, "the application's metadata"))
     }
+    let further = salvage.furtherMetadata
+    if further.same > 0 {
+      report.rebuilt.append(
+        .init(.metadata, count: further.same, "further rows of Z_METADATA with the same content"))
+    }
+    if further.others > 0 {
+      report.lost.append(
+        .init(
+          .metadata, count: further.others,
+          "further rows of Z_METADATA, with other content: the one with the fewest faults is kept"))
+    }
     if metadata.uuid == nil || metadata.problems.contains(.oddUUID) {
       report.lost.append(.init(.metadata, "the store's UUID; the output has a new one"))
     }
@@ -153,7 +167,7 @@ struct RepairAccount {
 
   /// Counts what the output has, and names what it lacks.
   mutating func count(in store: OutputStore) throws {
-    let stored = storedHighestKeys()
+    let stored = try storedHighestKeys()
     for (own, source) in zip(store.layout.tables, salvage.binding.layout.tables) {
       var keys: [Int64: KeyRanges] = [:]
       let statement = try store.connection.prepare(
@@ -177,14 +191,28 @@ struct RepairAccount {
   }
 
   /// `Z_MAX` of each root entity as the source has it, where that can be.
-  private func storedHighestKeys() -> [EntityName: Int64] {
-    let hierarchy = salvage.model.hierarchy
-    var rows: [EntityName: PrimaryKeyRow] = [:]
-    for row in salvage.binding.store.entityKeys { rows[EntityName(row.name)] = row }
-    for (name, row) in StoreSoundness.formerNames(salvage.binding, rows) { rows[name] = row }
+  ///
+  /// A row is an entity's by its name or by its number, either of which may be damaged; the name may be the one before
+  /// an in-place migration, too. Of several rows the highest counts: no key may be given out twice.
+  private func storedHighestKeys() throws -> [EntityName: Int64] {
+    let (binding, connection) = (salvage.binding, salvage.binding.store.connection)
     var found: [EntityName: Int64] = [:]
-    for root in hierarchy.roots {
-      if let key = rows[root]?.highestKey, key >= 0 { found[root] = key }
+    guard try connection.holds(["Z_ENT", "Z_NAME", "Z_MAX"], in: "Z_PRIMARYKEY") else {
+      return found
+    }
+    let roots = Dictionary(
+      salvage.model.hierarchy.roots.map { (binding.number(of: $0), $0) },
+      uniquingKeysWith: { first, _ in first })
+    let rows = try connection.prepare("SELECT Z_ENT, Z_NAME, Z_MAX FROM Z_PRIMARYKEY")
+    while try rows.step() {
+      // An entity of the model may have the name of one of history's.
+      guard let number = rows.value(0).integer, PrimaryKeyRow.historyNames[number] == nil,
+        let highest = rows.value(2).integer, highest >= 0
+      else { continue }
+      let named = rows.value(1).text.map { EntityName($0) }
+      for name in Set([named, roots[number]].compactMap(\.self)) {
+        found[name] = max(found[name] ?? 0, highest)
+      }
     }
     return found
   }

@@ -136,6 +136,29 @@ struct SchemaSalvage {
     unlisted.insert(NameKey(table))
   }
 
+  /// Gives tables names that are the same to SQLite, which tells them apart without the case of ASCII letters.
+  ///
+  /// - Parameter names: By their `columnKey`.
+  /// - Returns: What had another name or was of such a table, as it was.
+  mutating func spell(_ names: [[UInt8]: String]) -> [Entry] {
+    var changed: [Entry] = []
+    for (place, entry) in entries.enumerated() where entry.kind != .view {
+      guard let name = names[entry.table.columnKey], !name.isSameName(as: entry.table) else {
+        continue
+      }
+      changed.append(entry)
+      entries[place].table = name
+      if entry.kind == .table { entries[place].name = name }
+    }
+    guard !changed.isEmpty else { return [] }
+    func spelt(_ tables: Set<NameKey>) -> Set<NameKey> {
+      Set(tables.map { table in names[table.name.columnKey].map { NameKey($0) } ?? table })
+    }
+    (strayRoots, cutRoots) = (spelt(strayRoots), spelt(cutRoots))
+    indexFacts.forget()
+    return changed
+  }
+
   /// - Parameter page: The root page of a control table, in whose own place another page stands; nil where it is lost.
   mutating func move(_ table: String, to page: UInt32?) {
     guard let place = entries.firstIndex(where: { $0.kind == .table && $0.name == table }) else {

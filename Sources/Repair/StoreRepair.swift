@@ -28,7 +28,7 @@ package struct StoreRepair {
     let template = try template(salvage.model.hierarchy, in: place.draft)
     let store = try OutputStore(salvage.model.hierarchy, at: place.file)
     let doubted = try DoubtedRows(salvage, in: store)
-    try store.copyRows(from: salvage.binding, doubted)
+    let repeated = try store.copyRows(from: salvage.binding, doubted)
     let mender = Mender(store.connection, template)
     try mender.mend()
     var external = ExternalFiles(of: source)
@@ -38,6 +38,9 @@ package struct StoreRepair {
     var account = RepairAccount(
       salvage, mender, store: source.string, output: place.output.string)
     try account.count(in: store)
+    for join in salvage.binding.joinTables where repeated.contains(NameKey(join.name)) {
+      try account.addRepeatedPairs(join, in: store)
+    }
     account.addRecords()
     account.addUnlisted()
     account.addColumns()
@@ -70,17 +73,25 @@ package struct StoreRepair {
   }
 
   /// The rows of Core Data's own entities, each under a name that no other of them has: of two rows of one name the
-  /// one whose number goes with it stays, or else the first.
+  /// one whose number goes with it stays, or else the first, with the higher `Z_MAX` of both.
   private static func historyRows(_ salvage: StoreSalvage) -> [PrimaryKeyRow] {
-    var names: Set<NameKey> = []
+    var highest: [NameKey: Int64] = [:]
     let rows = salvage.binding.store.historyKeys.map { row in
       var row = row
       row.name = PrimaryKeyRow.historyNames[row.number] ?? row.name
+      let name = NameKey(row.name)
+      highest[name] = max(highest[name] ?? row.highestKey, row.highestKey)
       return row
     }
+    var names: Set<NameKey> = []
     func isKnown(_ row: PrimaryKeyRow) -> Bool { PrimaryKeyRow.historyNames[row.number] != nil }
     return (rows.filter(isKnown) + rows.filter { !isKnown($0) })
       .filter { names.insert(NameKey($0.name)).inserted }
+      .map { row in
+        var row = row
+        row.highestKey = highest[NameKey(row.name)] ?? row.highestKey
+        return row
+      }
       .sorted { $0.number < $1.number }
   }
 

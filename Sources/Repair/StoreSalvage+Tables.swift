@@ -4,6 +4,33 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 extension StoreSalvage {
+  /// Gives the model's tables the names that it has for them, where the store's have letters of another case.
+  func spellTables() throws {
+    let rules = StoreBinding(binding.store, binding.hierarchy, numbering: .rules)
+    var names: [[UInt8]: String] = [:]
+    for layout in [rules.layout, binding.layout] {
+      for name in layout.tables.map(\.name) + layout.joinTables.map(\.name) {
+        names[name.columnKey] = name
+      }
+    }
+    let changed = schema.spell(names)
+    guard !changed.isEmpty else { return }
+    let salvage = try Connection(path: path.string, mode: .readWrite)
+    for table in Set(changed.map(\.table.columnKey)).compactMap({ names[$0] }) {
+      guard let columns = schema.storedColumns(of: table) else { continue }
+      try salvage.execute("DROP TABLE IF EXISTS \(quoted(table))")
+      try salvage.execute(TableSalvage.sql(table, columns))
+      for sql in schema.indexes(of: table).compactMap(\.sql) {
+        try? salvage.define(.index, sql)
+      }
+    }
+    try salvage.close()
+    respeltTables = changed.filter { $0.kind == .table }.map { entry in
+      (from: entry.name, to: names[entry.name.columnKey] ?? entry.name)
+    }
+    try rebind()
+  }
+
   /// Makes the tables and columns that the model has and the damaged schema lacks, and binds the model
   /// to what is there then.
   func bindAgain() throws {
@@ -239,11 +266,14 @@ extension StoreSalvage {
       let insertion = try salvage.prepare(
         "INSERT INTO \(quoted(name)) (\(quoted(join.firstColumn)), \(quoted(join.secondColumn))) "
           + "VALUES (?1, ?2)")
+      var rows: [Int64] = []
       for pair in found.pairs {
         try insertion.bind(1, pair.first)
         try insertion.bind(2, pair.second)
         try insertion.run()
+        rows.append(salvage.lastInsertRowID)
       }
+      pairsOfIndexes[key] = KeyRanges(rows)
     }
   }
 }

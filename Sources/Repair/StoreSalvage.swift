@@ -55,6 +55,12 @@ final class StoreSalvage {
   var counters = AutoincrementCounters()
   /// Keys that are the row id, which their table's SQL does not say.
   var restoredKeys: [(table: String, column: String)] = []
+  /// Tables of the model whose names had letters of another case.
+  var respeltTables: [(from: String, to: String)] = []
+  /// Rows of `Z_METADATA` beside the one that counts.
+  private(set) var furtherMetadata = FurtherMetadata()
+  /// Row ids of pairs that were taken from an index.
+  var pairsOfIndexes: [NameKey: KeyRanges] = [:]
   /// Generated columns of the model's tables whose values are not stored.
   var virtualColumns: [(table: String, column: String)] = []
 
@@ -139,6 +145,7 @@ final class StoreSalvage {
       try table.end()
       tables[NameKey(name)] = table
     }
+    furtherMetadata = try Self.leaveOneMetadata(in: salvage)
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
     let found: ModelChoice
@@ -152,6 +159,7 @@ final class StoreSalvage {
     }
     model = found
     binding = StoreBinding(source, found.hierarchy)
+    try spellTables()
     if !isNumberedByStore() { numbering = .rules }
     try rebind()
     structure = try StoreSoundness.schema(binding) + StoreSoundness.indexes(binding)

@@ -113,25 +113,15 @@ struct TableSalvage {
     keyPlace = rowIDColumn.map { Int32($0 + 1) } ?? hidden.map { _ in Int32(names.count) }
   }
 
-  /// `CREATE TABLE` of the table that rows are copied to.
+  /// `CREATE TABLE` of the table that rows are copied to. Types are in quotes: a hostile one could say anything, and
+  /// to SQLite it is the same type.
   static func sql(_ name: String, _ columns: [SchemaSalvage.Column]) -> String {
     let listed = columns.map { column in
       column.isRowID || column.holdsKey
         ? "\(quoted(column.name)) INTEGER PRIMARY KEY"
-        : "\(quoted(column.name)) \(plainType(column.type))"
+        : "\(quoted(column.name)) \(column.type.isEmpty ? "" : quoted(column.type))"
     }
     return "CREATE TABLE \(quoted(name)) (\(listed.joined(separator: ", ")))"
-  }
-
-  /// A type's first word, where it makes of values what the whole type does: a hostile one could say
-  /// anything.
-  private static func plainType(_ type: String) -> String {
-    let word = type.prefix { $0.isLetter || $0.isNumber || $0 == "(" || $0 == ")" }
-    let isPlain =
-      word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
-      && ColumnAffinity(declaredType: String(word)) == ColumnAffinity(declaredType: type)
-    // In quotes, since it may be a keyword.
-    return isPlain && !word.isEmpty ? quoted(String(word)) : ""
   }
 }
 

@@ -44,6 +44,10 @@ import Testing
       ),
       ("UPDATE ZWORK SET ZWRITER = 9 WHERE Z_PK = 2", [.dangling, .derived]),
       ("UPDATE ZWORK SET ZWRITER = 'x' WHERE Z_PK = 2", [.type, .dangling, .derived]),
+      (
+        "UPDATE ZWORK SET ZWRITER = 'x', Z_FOK_WRITER = NULL WHERE Z_PK = 2",
+        [.type, .dangling, .derived]
+      ),
       ("UPDATE ZWORK SET ZWRITER = 2 WHERE Z_PK = 2", [.derived]),
       ("UPDATE ZCOVER SET Z4_WORK = 6 WHERE Z_PK = 1", [.entityColumn]),
       ("UPDATE ZCOVER SET Z4_WORK = 6 WHERE Z_PK = 2", [.entityColumn]),

@@ -119,6 +119,15 @@ import Testing
     #expect(!report.lost.contains { $0.subject == .object })
   }
 
+  @Test func `says how a column is declared that is another by the rules`() throws {
+    let patient = try Patient(rows: 3)
+    try patient.sql(
+      "ALTER TABLE ZSTEP DROP COLUMN ZTEXT; ALTER TABLE ZSTEP ADD COLUMN ZTEXT VARCHAR(10) DEFAULT 'x'"
+    )
+    let said = try patient.repair().rebuilt.map(\.message)
+    #expect(said.contains("ZSTEP.ZTEXT is declared VARCHAR(10), by the rule VARCHAR"), "\(said)")
+  }
+
   @Test func `says which counts of saves are set to 1`() throws {
     let patient = try Patient()
     let keys = try patient.keys(of: "ZSTEP").prefix(3)

@@ -125,6 +125,51 @@ import Testing
     #expect(report.doubtful.count == 1, "\(report.doubtful)")
   }
 
+  /// To SQLite it is the same table.
+  @Test(arguments: [false, true])
+  func `keeps the rows of tables whose names have letters of another case`(hasOwnColumn: Bool)
+    throws
+  {
+    let patient = try Patient()
+    let queries = ["SELECT * FROM ZSTEP ORDER BY Z_PK", "SELECT * FROM Z_8TAGS ORDER BY 1, 2"]
+    let before = try queries.map { try patient.read($0) }
+    for (name, spelling) in [("ZSTEP", "zStep"), ("Z_8TAGS", "z_8tags")] {
+      try patient.sql(
+        "ALTER TABLE \(name) RENAME TO other; ALTER TABLE other RENAME TO \(spelling)")
+    }
+    if hasOwnColumn { try patient.sql("ALTER TABLE zStep ADD COLUMN app TEXT DEFAULT 'x'") }
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try queries.map { try patient.read($0, of: patient.output) } == before)
+    #expect(report.lost.map(\.property) == (hasOwnColumn ? ["app"] : []), "\(report.lost)")
+    #expect(report.doubtful.isEmpty, "\(report.doubtful)")
+    let said = report.rebuilt.map(\.message)
+    #expect(said.contains("the table ZSTEP was called zStep"), "\(said)")
+  }
+
+  @Test func `keeps the values of columns whose names have letters of another case`() throws {
+    let patient = try Patient()
+    let queries = ["SELECT * FROM ZSTEP ORDER BY Z_PK", "SELECT * FROM Z_8TAGS ORDER BY 1, 2"]
+    let before = try queries.map { try patient.read($0) }
+    try patient.sql(
+      """
+      ALTER TABLE ZSTEP RENAME COLUMN Z_PK TO z_pk;
+      ALTER TABLE ZSTEP RENAME COLUMN ZCODE TO zCode;
+      ALTER TABLE Z_8TAGS RENAME COLUMN Z_10TAGS TO z_10tags;
+      """)
+    for columns in [0, 1] {
+      if columns == 1 { try patient.sql("ALTER TABLE ZSTEP ADD COLUMN app TEXT DEFAULT 'x'") }
+      let report = try patient.repair()
+      #expect(try patient.failures().isEmpty)
+      #expect(try queries.map { try patient.read($0, of: patient.output) } == before)
+      #expect(report.lost.map(\.property) == (columns == 1 ? ["app"] : []), "\(report.lost)")
+      #expect(report.doubtful.isEmpty, "\(report.doubtful)")
+      let said = report.rebuilt.map(\.message)
+      #expect(said.contains("the column ZSTEP.ZCODE was called zCode"), "\(said)")
+      #expect(!said.contains { $0.contains("damaged") }, "\(said)")
+    }
+  }
+
   @Test func `keeps its many tables`() throws {
     let patient = try Patient(rows: 5)
     for number in 0..<300 {

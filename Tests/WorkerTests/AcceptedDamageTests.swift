@@ -50,25 +50,28 @@ import Testing
 }
 
 @Suite struct `A key that is no integer` {
-  @Test(arguments: [false, true])
-  func `is carried as found where its damage is accepted`(isOrdered: Bool) throws {
-    let models = [
-      entity("A", toMany("bs", "B", inverse: "a", ordered: isOrdered)),
-      entity("B", toOne("a", "A", inverse: "bs")),
-    ]
+  @Test(
+    arguments: [(false, false), (true, true), (false, true)], ["1.5", "'x'", "x'31'"])
+  func `is carried as found where its damage is accepted`(
+    isOrdered: (before: Bool, after: Bool), key: String
+  ) throws {
+    func owner(_ isOrdered: Bool) -> EntityDescription {
+      entity("A", toMany("bs", "B", inverse: "a", ordered: isOrdered))
+    }
     // The new attribute makes every row of the table new.
     let fixture = try MigrationFixture(
-      from: models,
-      to: [models[0], entity("B", attribute("n"), toOne("a", "A", inverse: "bs"))],
+      from: [owner(isOrdered.before), entity("B", toOne("a", "A", inverse: "bs"))],
+      to: [owner(isOrdered.after), entity("B", attribute("n"), toOne("a", "A", inverse: "bs"))],
       rows: """
         INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1);
-        INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT, ZA) VALUES (1, 2, 1, 1.5)
+        INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT, ZA) VALUES (1, 2, 1, \(key))
         """)
     fixture.acceptsDamage = true
     let store = try fixture.migrate()
     #expect(Set(fixture.findings.map(\.kind)) == [.type])
-    #expect(fixture.destinationFindings.first?.kind == .type)
-    #expect(try store.rows("SELECT ZA FROM ZB") == [[.real(1.5)]])
+    // It leads to no list, in which it would lack a place.
+    #expect(Set(fixture.destinationFindings.map(\.kind)) == [.type, .dangling])
+    #expect(try store.rows("SELECT quote(ZA) FROM ZB")[0][0].text?.lowercased() == key)
   }
 }
 

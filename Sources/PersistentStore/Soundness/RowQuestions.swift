@@ -121,14 +121,16 @@ struct RowQuestions {
     if let order = rule.orderColumn {
       let own = binding.numbers(of: binding.hierarchy.subtree(of: entity))
       let place = "a." + quoted(order)
+      // Another key leads to no list, and is asked about by itself.
+      let isMember = "typeof(\(key)) = 'integer'"
       questions += [
         ask(
           .order, "is a member of an ordered relationship without a place in \(order)",
-          "\(key) IS NOT NULL AND \(place) IS NULL"),
+          "\(isMember) AND \(place) IS NULL"),
         ask(
           .type,
           "is a member of an ordered relationship with a place in \(order) that is not an integer",
-          "\(key) IS NOT NULL AND typeof(\(place)) NOT IN ('integer', 'null')"),
+          "\(isMember) AND typeof(\(place)) NOT IN ('integer', 'null')"),
         Question(
           kind: .order, entity: entity.rawValue, property: relationship.name,
           message: "\(order) gives two members of one list the same place",
@@ -136,7 +138,7 @@ struct RowQuestions {
             source: """
               SELECT 1
                 FROM \(quoted(rule.table)) AS a
-               WHERE a.Z_ENT IN (\(own)) AND \(key) IS NOT NULL AND \(place) IS NOT NULL
+               WHERE a.Z_ENT IN (\(own)) AND \(isMember) AND \(place) IS NOT NULL
                GROUP BY \(key), \(place)
               HAVING count(*) > 1
               """)),

@@ -88,7 +88,7 @@ extension StoreSoundness {
   /// renaming identifier still tells, under the number that the new one has by the rule.
   ///
   /// Source: `core-data-sqlite-format.md` §2, the one exception to the numbering.
-  package static func formerNames(_ binding: StoreBinding, _ rows: [EntityName: PrimaryKeyRow])
+  private static func formerNames(_ binding: StoreBinding, _ rows: [EntityName: PrimaryKeyRow])
     -> [(EntityName, PrimaryKeyRow)]
   {
     binding.hierarchy.order.compactMap { name in

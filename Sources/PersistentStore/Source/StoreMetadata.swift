@@ -128,9 +128,19 @@ extension StoreMetadata {
       return
     }
     if rowCount > 1 { problems.append(.severalRows(rowCount)) }
-    uuid = row[0].text
+    read(uuid: row[0], list: row[1])
+  }
+
+  /// Reads one row.
+  package init(uuid: SQLiteValue, list: SQLiteValue) {
+    self.init(uuid: nil, plist: [:])
+    read(uuid: uuid, list: list)
+  }
+
+  private mutating func read(uuid value: SQLiteValue, list: SQLiteValue) {
+    uuid = value.text
     if !(uuid.map(Self.isUUID) ?? false) { problems.append(.oddUUID) }
-    read(row[1])
+    read(list)
   }
 
   /// Of a property list alone, as a plan has it.
