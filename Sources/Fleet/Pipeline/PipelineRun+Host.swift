@@ -78,4 +78,10 @@ struct StoreLook {
     }
     self.result = result
   }
+
+  /// Whether the store holds all entities of one of these versions.
+  func isOf(_ versions: [ModelVersion]) -> Bool {
+    guard let hashes else { return false }
+    return versions.contains { (try? $0.hierarchy())?.versionHashes == hashes }
+  }
 }
