@@ -79,7 +79,7 @@ struct StoreLook {
     self.result = result
   }
 
-  /// Whether the store holds all entities of one of these versions.
+  /// Whether the store is of one of these versions, and of all its entities.
   func isOf(_ versions: [ModelVersion]) -> Bool {
     guard let hashes else { return false }
     return versions.contains { (try? $0.hierarchy())?.versionHashes == hashes }

@@ -21,7 +21,7 @@ extension PipelineRun {
     guard known.verdict == .migrated, known.output == output.string,
       try Self.isThere(output, of: known),
       known.identity == (try StoreFiles(store.path).identity().name),
-      isOfSameModels(output, of: known, under: settings)
+      try isOfSameModels(output, of: known, under: settings)
     else { return nil }
     let isUntouched = Self.isUntouched(output, of: known)
     var words = "Its output was written before"
@@ -39,11 +39,11 @@ extension PipelineRun {
   /// Whether an output was written by these models and mapping models, as far as anything tells.
   private func isOfSameModels(
     _ output: FilePath, of known: PipelineLedger.Entry, under settings: String
-  ) -> Bool {
+  ) throws -> Bool {
     if SettingsDigest.areOfSameModels(known.settings, settings) { return true }
-    // Each build of a team's own code has another text as a whole: one of an earlier version tells nothing of models.
-    return template.ownCodeDigest != nil && SettingsDigest.isOfEarlierVersion(known.settings)
-      && StoreLook(output).isOf(template.destinations)
+    // The whole is another under each build of a team's own code: a text of an earlier version tells nothing of models.
+    return try template.ownCodeDigest != nil && SettingsDigest.isOfEarlierVersion(known.settings)
+      && StoreLook(output).isOf(template.destinations())
   }
 
   /// What becomes of a store whose store of rejects is to be written again, where what is made of it now turns out
