@@ -82,9 +82,10 @@ struct DoctorCommand: AsyncParsableCommand {
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
     // What is written lies in the state folder, which the run may have to make.
     let folder = state.map { FilePath($0).nearest } ?? file.folder
+    let destinations = try job.request.destinations()
     return Doctor(folder: folder).findings()
       + PipelineDoctor(
-        job.pipeline, places, destinations: job.request.destinations, workerCount: job.workerCount
+        job.pipeline, places, destinations: destinations, workerCount: job.workerCount
       ).findings()
       + Self.programs(job.pipeline.report)
   }

@@ -95,9 +95,19 @@ package struct MigrationRequest: Sendable {
 }
 
 extension MigrationRequest {
-  /// The versions that stores are to become.
-  package var destinations: [ModelVersion] {
-    (destination.map { [$0] } ?? []) + named + currents
+  /// The versions that stores are to become, unless these are of a merged model: those of the name that somebody asked
+  /// for, else the current one of each model.
+  ///
+  /// - Throws: ``ModelError``.
+  package func destinations() throws -> [ModelVersion] {
+    if !named.isEmpty { return named }
+    let families = try given.families().likely
+    var last: [Int: ModelVersion] = [:]
+    for version in currents {
+      let home = given.bundles.lastIndex { $0.contains { $0.isAtPath(of: version) } }
+      if let home { last[families[home]] = version }
+    }
+    return last.isEmpty ? [destination].compactMap(\.self) : Array(last.values)
   }
 
   /// SHA-256 of the team's own code, in hexadecimal, where the destination depends on it: by

@@ -19,6 +19,12 @@ import Testing
     #expect(SettingsDigest.areOfSameModels(now, known) == areOfSameModels)
   }
 
+  /// Nothing is known where there is none.
+  @Test(arguments: [("a", true), ("a-m", false), ("", false)])
+  func `tells an earlier version by its one part`(text: String, isOfEarlierVersion: Bool) {
+    #expect(SettingsDigest.isOfEarlierVersion(text) == isOfEarlierVersion)
+  }
+
   @Test func `has a digest of everything, and one of the models`() {
     let text = SettingsDigest.text(whole: [1, 2], models: [2])
     let others = SettingsDigest.text(whole: [3, 2], models: [2])

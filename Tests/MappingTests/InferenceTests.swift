@@ -44,6 +44,12 @@ struct Change: Sendable, CustomStringConvertible {
     .property(
       "a required attribute without a default is added", nil, attribute("p", optional: false),
       conditions: ["noRows A: required-without-default A.p 134110 documented"]),
+    // It may be absent, and its elements with it.
+    .property(
+      "a required composite attribute is added", nil, attribute("p", .composite, optional: false)),
+    .property(
+      "a composite attribute becomes required", attribute("p", .composite),
+      attribute("p", .composite, optional: false)),
     .property("an attribute is removed", attribute("p"), nil),
     .property("a relationship is removed", toMany("p", "B"), nil),
     .property(

@@ -77,6 +77,25 @@ extension `Stores in bundles` {
     #expect(run.counts == "3 found, 3 \(isDone ? "same-model" : "migrated")", "\(run.messages)")
   }
 
+  /// Its text about settings has one part, and says as much of what stores become.
+  @Test func `are done where an earlier version handed them out`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifests = try folder.manifests()
+    let manifest = try #require(manifests.first)
+    let text = try String(contentsOfFile: manifest, encoding: .utf8)
+    let earlier = text.replacing(/"settings":"([0-9a-f]{64})-[0-9a-f]{64}"/) {
+      "\"settings\":\"\($0.1)\""
+    }
+    try #require(earlier != text)
+    try earlier.write(toFile: manifest, atomically: true, encoding: .utf8)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    #expect(try folder.manifests() == manifests, "the next start attaches")
+    try folder.doAll()
+    let run = try folder.godwit(["run"])
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
+  }
+
   @Test func `stay paused where a start is killed between two waves, until the run ends`() throws {
     let folder = try waves()
     let arguments = ["run", folder.url.path, "--detach", "--json"]

@@ -3,6 +3,9 @@ import StoreFixtures
 import Testing
 
 @Suite struct `An output beside a store` {
+  private static let versions =
+    #"["Orders.xcdatamodeld/Orders.xcdatamodel", "Orders.xcdatamodeld/Orders 2.xcdatamodel"]"#
+
   @Test func `is not taken for that of another destination by a pipeline`() throws {
     for step in 14..<140 {
       let folder = try PipelineFolder("notes-progressive")
@@ -39,8 +42,22 @@ import Testing
     throw KillError()
   }
 
-  @Test func `is told from a store of the fleet that lies in its place`() throws {
-    let folder = try PipelineFolder.orders(["a-2"], "commit: { beside: -2 }")
+  /// Each version that is given by itself is the current one of its bundle.
+  @Test(
+    arguments: [
+      ("Orders.xcdatamodeld", ""), (versions, ""), (versions, "destination: Orders 2"),
+    ])
+  func `is told from a store of the fleet that lies in its place`(
+    models: String, destination: String
+  ) throws {
+    let folder = try PipelineFolder.orders(["a-2"])
+    try """
+    stores: { roots: stores }
+    models: \(models)
+    mappings: orders.mapping.yaml
+    commit: { beside: -2 }
+    \(destination)
+    """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
     try folder.write("stores/a.sqlite", "Orders.xcdatamodeld/Orders 2", "SELECT 1")
     #expect(try folder.godwit(["plan"]).summary["found"] as? Int == 2)
     #expect(try Godwit.run(["doctor", folder.url.path]).output.contains("stores: 2 with "))

@@ -108,11 +108,10 @@ private struct GivenModel {
     return try SourceStore(path: path, snapshotFolder: folder.appending("snapshot"))
   }
 
-  /// The request of a store, as commands make it of what they were given.
-  private func resolved(
-    _ bundles: [GivenModel], _ text: String, to name: String? = nil
-  ) throws -> MigrationRequest {
-    let store = try store(text)
+  /// A request as commands make it of what they were given.
+  private func request(
+    _ bundles: [GivenModel], for store: FilePath = "store", to name: String?
+  ) -> MigrationRequest {
     let given = GivenModels(bundles.map(\.versions))
     let named = given.versions.filter { $0.name == name }
     let isSingle = { (versions: [ModelVersion]) in versions.count == 1 }
@@ -120,10 +119,19 @@ private struct GivenModel {
       (given.bundles.filter(isSingle) + given.bundles.filter { !isSingle($0) })
       .compactMap(\.last)
     var request = MigrationRequest(
-      store: store.files.store, models: given.versions, destination: named.last ?? currents.last,
-      output: nil, snapshotFolder: folder)
+      store: store, models: given.versions, destination: named.last ?? currents.last, output: nil,
+      snapshotFolder: folder)
     (request.given, request.named, request.currents) = (given, named, currents)
-    let resolved = try MergedModels.resolve(request, for: store)
+    return request
+  }
+
+  /// The request of a store.
+  private func resolved(
+    _ bundles: [GivenModel], _ text: String, to name: String? = nil
+  ) throws -> MigrationRequest {
+    let store = try store(text)
+    let resolved = try MergedModels.resolve(
+      request(bundles, for: store.files.store, to: name), for: store)
     if let outcome = try ForeignStore(store, resolved)?.outcome(), case .refused = outcome {
       throw Foreign()
     }
@@ -244,6 +252,22 @@ private struct GivenModel {
       #expect(request.destination?.name == name)
       #expect(request.line?.contains { $0.name.contains("Song") } == false)
     }
+  }
+
+  @Test func `become the versions of the name that was asked for, else the last of each`() throws {
+    for (bundles, name, destinations) in [
+      ([Self.one, Self.two], nil, ["2"]), ([Self.two, Self.song, Self.one], nil, ["1", "Song"]),
+      ([Self.one, Self.song, Self.two], "1", ["1"]),
+      ([Self.notes, Self.songs], nil, ["Model 2", "Model 2"]),
+      ([Self.notes, Self.songs], "Model", ["Model", "Model"]),
+    ] as [([GivenModel], String?, [String])] {
+      let found = try request(bundles, to: name).destinations()
+      #expect(found.map(\.name).sorted() == destinations)
+    }
+    let own = MigrationRequest(
+      store: "store", models: [], destination: Self.two.versions[0], output: nil,
+      snapshotFolder: folder)
+    #expect(try own.destinations().map(\.name) == ["2"])
   }
 
   @Test func `are one where they are copies of one bundle, of which the last counts`() throws {

@@ -50,16 +50,34 @@ import Testing
     return folder
   }
 
-  @Test func `counts what the older one wrote beside a store as migrated, for a plan, too`() throws
-  {
-    let library = try LibraryFixture(
-      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
+  /// A pipeline's folder with an output beside its store.
+  ///
+  /// - Parameter isOfEarlierVersion: Whether the progress is as an earlier version left it, which told models and code
+  ///   in one.
+  private func migrated(_ library: LibraryFixture, isOfEarlierVersion: Bool) throws -> URL {
     let folder = try pipeline(of: library)
     let file = folder.appendingPathComponent("pipeline.yaml")
     let text = try String(contentsOf: file, encoding: .utf8)
     try (text + "\ncommit: { beside: -2 }\n").write(to: file, atomically: true, encoding: .utf8)
     let first = try LibraryFixture.run(["run", folder.path])
     try #require(first.status == 0, "\(first.errors)")
+    guard isOfEarlierVersion else { return folder }
+    let progress = folder.appendingPathComponent("state/ledger.jsonl")
+    let lines = try String(contentsOf: progress, encoding: .utf8)
+    let earlier = lines.replacing(/,"digest":"[0-9a-f]{64}"}\n/, with: "}\n")
+      .replacing(/"settings":"([0-9a-f]{64})-[0-9a-f]{64}"/) { "\"settings\":\"\($0.1)\"" }
+    try #require(earlier.contains(/"settings":"[0-9a-f]{64}"/))
+    try earlier.write(to: progress, atomically: true, encoding: .utf8)
+    return folder
+  }
+
+  @Test(arguments: [false, true])
+  func `counts what the older one wrote beside a store as migrated, for a plan, too`(
+    isOfEarlierVersion: Bool
+  ) throws {
+    let library = try LibraryFixture(
+      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
+    let folder = try migrated(library, isOfEarlierVersion: isOfEarlierVersion)
     let output = folder.appendingPathComponent("stores/north/Library-2.sqlite")
     let before = try Data(contentsOf: output)
     let new = try rebuilt(in: library)
@@ -71,6 +89,33 @@ import Testing
         LibraryFixture.Outcome.Result.self, from: Data(line.utf8))
       #expect(result.verdict == "migrated")
       #expect(result.notes?.contains { $0.contains("by another build") } == true, "\(line)")
+    }
+    #expect(try Data(contentsOf: output) == before)
+  }
+
+  @Test(arguments: [false, true])
+  func `does not count what the older one wrote by another model`(isOfEarlierVersion: Bool) throws {
+    let library = try LibraryFixture(
+      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
+    let folder = try migrated(library, isOfEarlierVersion: isOfEarlierVersion)
+    let output = folder.appendingPathComponent("stores/north/Library-2.sqlite")
+    let before = try Data(contentsOf: output)
+    let model = folder.appendingPathComponent(
+      "Library.xcdatamodeld/Library 2.xcdatamodel/contents")
+    let text = try String(contentsOf: model, encoding: .utf8)
+    let city = #"<attribute name="city" optional="YES" attributeType="String"/>"#
+    let other = text.replacing(
+      city, with: city + city.replacing("city", with: "country"), maxReplacements: 1)
+    try #require(other != text)
+    try other.write(to: model, atomically: true, encoding: .utf8)
+    let new = try rebuilt(in: library)
+    for command in ["plan", "run"] {
+      let outcome = try LibraryFixture.run([command, folder.path], of: new)
+      #expect(outcome.status == 3)
+      let line = try #require(outcome.lines.first { $0.contains("\"event\":\"result\"") })
+      let result = try JSONDecoder().decode(
+        LibraryFixture.Outcome.Result.self, from: Data(line.utf8))
+      #expect(result.reasons?.map(\.reason) == ["output"], "\(line)")
     }
     #expect(try Data(contentsOf: output) == before)
   }

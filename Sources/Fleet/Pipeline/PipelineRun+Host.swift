@@ -78,4 +78,10 @@ struct StoreLook {
     }
     self.result = result
   }
+
+  /// Whether the store is of one of these versions, and of all its entities.
+  func isOf(_ versions: [ModelVersion]) -> Bool {
+    guard let hashes else { return false }
+    return versions.contains { (try? $0.hierarchy())?.versionHashes == hashes }
+  }
 }

@@ -19,8 +19,9 @@ extension PipelineRun {
     under settings: String, _ books: (any StoreBooks)?
   ) throws -> Outcome? {
     guard known.verdict == .migrated, known.output == output.string,
-      SettingsDigest.areOfSameModels(known.settings, settings), try Self.isThere(output, of: known),
-      known.identity == (try StoreFiles(store.path).identity().name)
+      try Self.isThere(output, of: known),
+      known.identity == (try StoreFiles(store.path).identity().name),
+      try isOfSameModels(output, of: known, under: settings)
     else { return nil }
     let isUntouched = Self.isUntouched(output, of: known)
     var words = "Its output was written before"
@@ -33,6 +34,16 @@ extension PipelineRun {
       words += ", by another build or under other settings, and stays as it is"
     }
     return Outcome(store: store, result: earlier(known, words, books), isEarlier: true)
+  }
+
+  /// Whether an output was written by these models and mapping models, as far as anything tells.
+  private func isOfSameModels(
+    _ output: FilePath, of known: PipelineLedger.Entry, under settings: String
+  ) throws -> Bool {
+    if SettingsDigest.areOfSameModels(known.settings, settings) { return true }
+    // The whole is another under each build of a team's own code: a text of an earlier version tells nothing of models.
+    return try template.ownCodeDigest != nil && SettingsDigest.isOfEarlierVersion(known.settings)
+      && StoreLook(output).isOf(template.destinations())
   }
 
   /// What becomes of a store whose store of rejects is to be written again, where what is made of it now turns out

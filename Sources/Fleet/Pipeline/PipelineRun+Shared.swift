@@ -18,7 +18,8 @@ extension PipelineRun {
 
   /// The pipeline's stores that the run takes up.
   func search(state: FilePath?) async throws -> StoreSearch.Findings {
-    let (selection, roots, destinations) = (options.selection, roots, template.destinations)
+    let (selection, roots) = (options.selection, roots)
+    let destinations = try template.destinations()
     return try await onOwnThread {
       var findings = try StoreSearch(pipeline, state: state)
         .run(places, destinations: destinations) { observe(.warning($0)) }

@@ -14,6 +14,9 @@ enum SettingsDigest {
 
   static func areSame(_ some: String, _ others: String) -> Bool { whole(some) == whole(others) }
 
+  /// Whether an earlier version wrote a text.
+  static func isOfEarlierVersion(_ text: String) -> Bool { !text.isEmpty && !text.contains("-") }
+
   /// Whether the models and the mapping models are the same, however they are used. A text of an earlier version says
   /// so only where everything is the same.
   static func areOfSameModels(_ some: String, _ others: String) -> Bool {

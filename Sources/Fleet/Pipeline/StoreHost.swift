@@ -115,7 +115,8 @@ package final class StoreHost: Sendable {
     guard task.code == code else {
       return MigrationResult(ofOtherBuild: run.pool.executable, task.store)
     }
-    guard task.settings == settings, task.pipeline == run.pipeline.digest else {
+    guard SettingsDigest.areSame(task.settings, settings), task.pipeline == run.pipeline.digest
+    else {
       return MigrationResult(changingUnder: task.store)
     }
     let store = FoundStore(

@@ -53,9 +53,6 @@ extension StoreSearch {
   }
 
   private static func isOf(_ destinations: [ModelVersion], _ store: FoundStore) -> Bool {
-    guard store.escapingSymlink == nil, let hashes = StoreLook(store.path).hashes else {
-      return false
-    }
-    return destinations.contains { (try? $0.hierarchy())?.versionHashes == hashes }
+    store.escapingSymlink == nil && StoreLook(store.path).isOf(destinations)
   }
 }
