@@ -243,13 +243,14 @@ import Testing
   }
 
   /// Without a source entity there are no objects to select. Of an addition a filter leaves nothing out, either.
-  @Test(arguments: [
-    ("", nil), ("filter: TRUEPREDICATE", nil), ("filter: title != nil", "warning filter"),
-    ("policy: P, filter: title != nil", "error filter"),
-    ("source-expression: $manager", "error source expression"),
-    ("policy: P, source-expression: $manager", "error source expression"),
-    ("source: Book, source-expression: $manager", nil),
-  ])
+  @Test(
+    arguments: [
+      ("", nil), ("filter: TRUEPREDICATE", nil), ("filter: title != nil", "warning filter"),
+      ("policy: P, filter: title != nil", "error filter"),
+      ("source-expression: $manager", "error source expression"),
+      ("policy: P, source-expression: $manager", "error source expression"),
+      ("source: Book, source-expression: $manager", nil),
+    ] as [(String, String?)])
   func `refuses to select the objects of a mapping that has none`(keys: String, finding: String?)
     throws
   {
