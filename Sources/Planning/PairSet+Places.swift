@@ -39,6 +39,9 @@ extension PairSet {
     }
   }
 
+  /// 8. Of so many parts each can name all others: SQLite takes 65535 references to one table in a statement.
+  private static let mostRelated = 8
+
   /// The pairs that the destination has, with the places that ``lists`` and ``ownerLists`` give them.
   ///
   /// - Parameter condition: About the owner, so that it holds for all pairs of one.
@@ -46,7 +49,9 @@ extension PairSet {
     guard !lists.isEmpty || !ownerLists.isEmpty else { return kept(condition) }
     // A place counts the members before it, which may be pairs of other owners.
     let asked = Self.edges(parts, condition)
-    let related: Condition = { "\($0.target) IN (SELECT t FROM (\(asked)))" }
+    let related: Condition = { pair in
+      parts.count <= Self.mostRelated ? "\(pair.target) IN (SELECT t FROM (\(asked)))" : "1"
+    }
     var (ownerPlace, targetPlace, joins) = ("k.op", "k.tp", "")
     if !lists.isEmpty {
       ownerPlace = OrderPlace.sql(
@@ -64,10 +69,11 @@ extension PairSet {
         LEFT JOIN (\(Self.order(in: ownerLists, of: "tp", related))) AS m ON m.o = k.o AND m.t = k.t
         """
     }
+    // The limit, which is none, keeps SQLite from joining each part by itself: it would copy the lists for each.
     return """
       SELECT * FROM (
         SELECT k.o, k.t, k.oe, k.te, \(ownerPlace) AS op, \(targetPlace) AS tp
-          FROM (\(kept(related))) AS k\(joins)) AS p
+          FROM (SELECT * FROM (\(kept(related))) LIMIT -1) AS k\(joins)) AS p
        WHERE \(condition(Expressions(alias: "p")))
       """
   }
