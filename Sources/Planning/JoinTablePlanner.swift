@@ -92,7 +92,6 @@ struct JoinTablePlanner {
 
   private func compute(_ plan: inout JoinTablePlan, _ join: JoinTable, _ pairs: PairSet) {
     var listed = ["o", "t"]
-    let part = pairs.parts.count == 1 ? pairs.parts.first : nil
     if join.firstOrderColumn != nil {
       listed.append("op")
       if !pairs.placesOwners {
@@ -106,14 +105,14 @@ struct JoinTablePlanner {
     }
     if join.secondOrderColumn != nil {
       listed.append("tp")
-      if part?.storage.orderColumn == nil {
+      if !pairs.placesTargets {
         plan.ranks.append(JoinRank(place: listed.count - 1, ownerPlace: 0, sql: nil))
       }
     }
     plan.sql = """
       SELECT \(listed.joined(separator: ", "))
         FROM (\(pairs.placed { "\($0.owner) BETWEEN ?1 AND ?2" }))
-       ORDER BY o, t
+       ORDER BY \(listed.joined(separator: ", "))
       """
   }
 }

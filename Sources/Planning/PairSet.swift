@@ -59,9 +59,11 @@ struct PairSet {
   var parts: [Part]
   /// Of the other side of a one-to-one, as seen from this one.
   var laterParts: [Part] = []
-  /// Lists of the source that the targets' lists come from, though their pairs are those of the
-  /// inverse: owners that are in both keep their places.
+  /// Lists of the source that the targets' lists come from, where their places are not simply those of
+  /// ``parts``: owners that are in one keep their order in it, one list after the other.
   var lists: [Part] = []
+  /// The same of the owners' lists.
+  var ownerLists: [Part] = []
   var limit: RelationshipPairs.Limit
   var isReflexive = false
   /// True when the source has pairs without room: then one of several is kept.
@@ -74,6 +76,7 @@ struct PairSet {
     parts = parts.map(\.swapped)
     laterParts = laterParts.map(\.swapped)
     lists = []
+    ownerLists = []
     isFlipped.toggle()
     limit =
       switch limit {
@@ -167,30 +170,6 @@ struct PairSet {
           FROM (\(canonical.matched { condition($0.swapped) }))
         """
     }
-  }
-
-  /// Whether owners have places in the lists of targets.
-  var placesOwners: Bool {
-    // Places of two source relationships say nothing about each other.
-    !lists.isEmpty
-      || (limit != .oneToOne && parts.count == 1 && parts[0].storage.inverseOrderColumn != nil)
-  }
-
-  /// The pairs that the destination has, with the places that ``lists`` give the owners.
-  func placed(_ condition: Condition) -> String {
-    guard !lists.isEmpty else { return kept(condition) }
-    // The list of one object is in one of them.
-    let places = Self.union(lists.map { Self.edges([$0]) { _ in "1" } })
-    let index =
-      "row_number() OVER (PARTITION BY k.t ORDER BY l.op IS NULL, l.op, k.op, k.o) - 1"
-    return """
-      SELECT * FROM (
-        SELECT k.o, k.t, k.oe, k.te, \(OrderPlace.sql(at: index)) AS op, k.tp
-          FROM (\(kept { _ in "1" })) AS k
-          LEFT JOIN (SELECT o, t, min(op) AS op FROM (\(places)) GROUP BY o, t) AS l
-            ON l.o = k.o AND l.t = k.t) AS p
-       WHERE \(condition(Expressions(alias: "p")))
-      """
   }
 
   private static func isBefore(

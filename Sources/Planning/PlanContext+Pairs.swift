@@ -74,6 +74,9 @@ extension PlanContext {
         parts: parts(pairs.parts, of: pairs), laterParts: parts(pairs.laterParts, of: pairs),
         limit: pairs.limit, isReflexive: pairs.isReflexive)
       set.lists = lists(of: pairs)
+      set.joinLists(
+        ofTargets: pairs.inverse?.relationship.isOrdered == true,
+        ofOwners: relationship.isOrdered && pairs.limit == .none)
       set.isFlipped =
         pairs.limit == .oneToOne && !pairs.isReflexive
         && (key.entity != entity || key.relationship != NameKey(relationship.name))

@@ -139,7 +139,7 @@ struct PlanMaker {
   /// What of the two schemas a person should know.
   func schemaNotes(_ triggers: CarriedTriggers) throws -> [String] {
     try triggers.notes + context.destination.notes + context.store.foreignIssues()
-      + binding.emptyTableNotes()
+      + binding.emptyTableNotes() + binding.constraintNotes()
   }
 
   // MARK: Foreign tables

@@ -184,6 +184,11 @@ private func holds(_ text: String) throws -> Bool {
       .wrongKind(found: "$manager.destinationContext", needed: "$manager.sourceContext")
     ),
     ("9223372036854775807 + 1", .overflow), ("1e308 * 10", .overflow), ("sqrt(-1)", .overflow),
+    ("godwit.decimal(1e165)", .overflow), ("godwit.decimal(1e-130)", .overflow),
+    ("godwit.decimal('1.5e-128')", .overflow), ("$source.price * 1e-130", .overflow),
+    ("CAST(1.2345678901234567e-125, 'NSDecimalNumber')", .overflow),
+    ("CAST('1e-129', 'NSDecimalNumber')", .overflow), ("$source.price * 1e-127", .overflow),
+    ("godwit.decimal('1e-100') / 3", .overflow), ("godwit.decimal('1e-100') ** 2", .overflow),
     ("$source.nam", .unknownKey(owner: "the source entity Person", key: "nam")),
     ("$source.name + 1", .wrongKind(found: "a text", needed: "a number")),
     ("$source.born + 1", .wrongKind(found: "a date", needed: "a number")),
@@ -431,8 +436,9 @@ private func holds(_ text: String) throws -> Bool {
     ("12345678901234567890 * 98765432109876543210", "1219326311370217952237463801111263526900"),
     ("1 - 1", "0"), ("0 / 7", "0"), ("-1 / 8", "-0.125"),
     ("7.5 % 2", "1.5"), ("-7.5 % 2", "-1.5"), ("7.5 % -2", "1.5"), ("-4 % 2", "0"),
-    ("5e-129 + 0", "0." + String(repeating: "0", count: 127) + "1"), ("4e-129 + 0", "0"),
-    ("9e-324 + 0", "0"), ("5 % 1e50", "5"), ("1e38 % 7", "2"), ("1e100 % 7", "4"),
+    ("1e-128 + 0", "0." + String(repeating: "0", count: 127) + "1"), ("1e-128 - 1e-128", "0"),
+    ("1e-100 / 1e28", "0." + String(repeating: "0", count: 127) + "1"),
+    ("0e-400 * 1e-100", "0"), ("5 % 1e50", "5"), ("1e38 % 7", "2"), ("1e100 % 7", "4"),
     ("99999999999999999999999999999999999999 % 1e37", String(repeating: "9", count: 37)),
   ])
   func `reckons with 38 digits`(text: String, expected: String) throws {
@@ -454,8 +460,13 @@ private func holds(_ text: String) throws -> Bool {
     let large = try #require(DecimalNumber(text: "1e127"))
     #expect(large.multiplied(by: large) == nil)
     let small = try #require(DecimalNumber(text: "1e-100"))
-    #expect(small.multiplied(by: small) == .zero)
+    #expect(small.multiplied(by: small) == nil)
+    // Nor is the quotient rounded to fewer digits than others are.
+    #expect(small.divided(by: DecimalNumber(3)) == nil)
     #expect(DecimalNumber(text: "1e400") == nil)
+    #expect(DecimalNumber(text: "1e-129") == nil)
+    #expect(DecimalNumber(text: "12.5e-128") == nil)
+    #expect(DecimalNumber(text: "10e-129") == DecimalNumber(text: "1e-128"))
     #expect(
       DecimalNumber(text: "1e164")?.mantissa == 10_000_000_000_000_000_000_000_000_000_000_000_000)
     #expect(DecimalNumber(text: "1e165") == nil)
@@ -467,7 +478,7 @@ private func holds(_ text: String) throws -> Bool {
     (-0.0, "0e0"),
   ])
   func `is no double that it cannot hold`(real: Double, expected: String?) {
-    let found = DecimalNumber(keeping: real)
+    let found = DecimalNumber(real: real)
     #expect(found?.double == expected.flatMap(Double.init))
   }
 }

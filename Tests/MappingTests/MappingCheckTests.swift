@@ -242,6 +242,40 @@ import Testing
       ])
   }
 
+  /// Without a source entity there are no objects to select. Of an addition a filter leaves nothing out, either.
+  @Test(
+    arguments: [
+      ("", nil), ("filter: TRUEPREDICATE", nil), ("filter: title != nil", "warning filter"),
+      ("policy: P, filter: title != nil", "error filter"),
+      ("source-expression: $manager", "error source expression"),
+      ("policy: P, source-expression: $manager", "error source expression"),
+      ("source: Book, source-expression: $manager", nil),
+    ] as [(String, String?)])
+  func `refuses to select the objects of a mapping that has none`(keys: String, finding: String?)
+    throws
+  {
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - { destination: Book\(keys.isEmpty ? "" : ", " + keys) }
+      """
+    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
+    let check = MappingCheck(
+      MappingModel(document, source: source, destination: destination), source: source,
+      destination: destination)
+    for found in [check.findings, document.findings()] {
+      let unused = found.filter { $0.kind == .unusedExpression }
+      #expect(unused.count == (finding == nil ? 0 : 1))
+      for found in unused {
+        let what = try #require(finding?.split(separator: " ", maxSplits: 1).last)
+        #expect(finding == "\(found.severity.rawValue) \(what)")
+        #expect(
+          found.message.hasSuffix(
+            "its \(what) is never evaluated. Name the source entity, or remove the \(what)"))
+      }
+    }
+  }
+
   @Test func `knows the policies that are registered`() throws {
     #expect(try findings("{}", more: "policy: Known") == [])
     let call = "{ note: 'FUNCTION($entityPolicy, \"textFor:\", $source.note)' }"

@@ -25,6 +25,7 @@ import Testing
       let census = try StoreCensus(binding)
       #expect(census.rows.values.reduce(0, +) > 0 || source.header.pageCount ?? 0 < 200)
       #expect(census.ownerlessRows.isEmpty)
+      #expect(try binding.constraintNotes() == [])
       for table in census.tables.values { #expect((table.bytes > 0) == (table.rows > 0)) }
     }
     #expect(try trace(path) == before)

@@ -117,6 +117,34 @@ extension `A source store` {
     #expect(try binding.unknownContents().map(\.table) == ["ZFULL"])
   }
 
+  /// That of a name is the model's: before indexes kept uniqueness, Core Data's tables had it.
+  @Test(
+    arguments: [
+      ("", "", "", nil), ("", "CHECK (ZAGE < 200)", "", "CHECK"), ("", "", "UNIQUE", "UNIQUE"),
+      ("", "", ", UNIQUE (ZNAME, Z_PK)", "UNIQUE"), ("", "NOT NULL", "", "NOT NULL"),
+      ("", "DEFAULT 7", "", "DEFAULT"), ("REFERENCES ZNOTE (Z_PK)", "", "", "FOREIGN KEY"),
+      ("", "", "COLLATE NOCASE", "COLLATE"), ("AUTOINCREMENT", "", "", "AUTOINCREMENT"),
+      ("", "NOT NULL DEFAULT 1 CHECK (ZAGE > 0)", "", "CHECK, NOT NULL, DEFAULT"),
+      ("", ", \"ZA CHECK\" INTEGER", "", nil),
+    ] as [(String, String, String, String?)])
+  func `names what an application asks of the rows of a table`(
+    key: String, age: String, end: String, clauses: String?
+  ) throws {
+    let library = try makeLibrary()
+    try library.execute(
+      """
+      DROP TABLE ZREADER;
+      CREATE TABLE ZREADER (Z_PK INTEGER PRIMARY KEY \(key), Z_ENT INTEGER, Z_OPT INTEGER, ZAGE INTEGER \(age),
+        ZISMEMBER INTEGER, ZNAME VARCHAR UNIQUE, ZID BLOB \(end));
+      CREATE TABLE own (a UNIQUE CHECK (a > 0) REFERENCES ZREADER (Z_PK))
+      """)
+    let binding = StoreBinding(try library.open(snapshots: snapshots.path), library.hierarchy)
+    let notes = clauses.map {
+      "The table ZREADER has clauses that are not Core Data's and are not carried: \($0)."
+    }
+    #expect(try binding.constraintNotes() == [notes].compactMap(\.self))
+  }
+
   /// Of a file system that keeps them, or of a clock that is wrong.
   @Test(arguments: [
     Int(Int64.min), -9_223_372_036, -1, 13_569_465_600, 9_223_372_036, Int(Int64.max),

@@ -15,8 +15,7 @@ enum CompiledDecimal {
 
   /// The value as a decimal column holds it: whole ones are integers.
   static func assign(_ value: RawValue) throws(EvaluationProblem) -> RawValue {
-    let decimal = value.kind == .real ? DecimalNumber(keeping: value.real) : number(value)
-    guard let decimal else { throw .beyond(.decimal, value.real) }
+    guard let decimal = number(value) else { throw .beyond(.decimal, value.real) }
     if let integer = decimal.integral, integer > .min { return .integer(integer) }
     return CompiledArithmetic.numeric(decimal.double)
   }

@@ -169,7 +169,7 @@ package final class CompiledExpression {
       return CompiledArithmetic.numeric(value.real)
     }
     // The edges of the range, once in a lifetime.
-    guard let decimal = DecimalNumber(keeping: value.real) else { return nil }
+    guard let decimal = DecimalNumber(real: value.real) else { return nil }
     switch ExpressionValue.decimal(decimal).stored() {
     case .integer(let integer): return .integer(integer)
     case .real(let real): return .real(real)

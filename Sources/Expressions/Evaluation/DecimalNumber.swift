@@ -1,12 +1,13 @@
 /// ± `mantissa` · 10^`exponent`: a number of at most 38 decimal digits, as `NSDecimalNumber`
 /// keeps it.
 ///
-/// Every operation gives the exact result rounded once to 38 digits, halves away from zero. A
-/// trivial type: arithmetic allocates nothing. Mantissas have no trailing zeros, so equal numbers
-/// are equal member by member, and zero is never negative.
+/// Every operation gives the exact result rounded once to 38 digits, halves away from zero, and none where
+/// that is too large or too near to 0. A trivial type: arithmetic allocates nothing. Mantissas have no trailing
+/// zeros, so equal numbers are equal member by member, and zero is never negative.
 ///
 /// Source: Foundation's `NSDecimalNumber` ("mantissa … up to 38 digits, exponent from −128
-/// through 127"); `core-data-migration.md` §4.5.
+/// through 127"), whose default behaviour raises `NSDecimalNumberOverflowException` and
+/// `NSDecimalNumberUnderflowException`; `core-data-migration.md` §4.5.
 public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
   /// True below zero.
   public let isNegative: Bool
@@ -37,13 +38,13 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     self.init(checked: integer < 0, mantissa: mantissa, exponent: exponent)
   }
 
-  /// A number of any mantissa, rounded to 38 digits; nil where it is too large.
+  /// A number of any mantissa, rounded to 38 digits; nil where it is too large or too near to 0.
   public init?(isNegative: Bool, mantissa: UInt128, exponent: Int) {
     self.init(isNegative: isNegative, wide: (0, mantissa), exponent: exponent)
   }
 
   /// A whole number of 64 bits as it is, as a decimal column holds the double; else the shortest decimal
-  /// that reads back as it: `0.1` is a tenth. Nil where that is too large, or no number. Too near to 0, it is rounded.
+  /// that reads back as it: `0.1` is a tenth. Nil where that is too large or too near to 0, or no number.
   ///
   /// Source: Foundation's `NSNumber.decimalValue` ("The value returned isn't guaranteed to be exact for
   /// float and double values").
@@ -56,12 +57,6 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     } else {
       self.init(text: real.description)
     }
-  }
-
-  /// The same for a value that is to be kept: nil, too, where it is so near to 0 that it would become another.
-  package init?(keeping real: Double) {
-    self.init(real: real)
-    guard real.magnitude > 1e-90 || double == real else { return nil }
   }
 
   /// A double that is the nearest to a decimal of at most 15 digits, which no other such decimal is: the
@@ -81,7 +76,7 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     return nil
   }
 
-  /// Reads `-12.5e3`; nil for anything else, and for what is too large. At most 200 characters.
+  /// Reads `-12.5e3`; nil for anything else, and for what is too large or too near to 0. At most 200 characters.
   public init?(text: String) {
     let units = Array(text.utf8)
     guard units.count <= 200 else { return nil }
@@ -150,17 +145,10 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     self.init(isNegative: isNegative, fitting: low, exponent: exponent)
   }
 
-  /// Takes off trailing zeros and brings the exponent into its range.
+  /// Takes off trailing zeros and brings the exponent into its range. A number too near to 0 is not rounded to fewer
+  /// digits: it would become another, or 0.
   private init?(isNegative: Bool, fitting mantissa: UInt128, exponent: Int) {
     var (mantissa, exponent) = (mantissa, exponent)
-    var last: UInt128 = 0
-    while exponent < Self.exponents.lowerBound, mantissa != 0 {
-      last = mantissa % 10
-      mantissa /= 10
-      exponent += 1
-    }
-    // What lies below half of the smallest number there is, is nothing.
-    if last >= 5, exponent >= Self.exponents.lowerBound { mantissa += 1 }
     guard mantissa != 0 else {
       self = .zero
       return
@@ -173,12 +161,12 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
       mantissa *= 10
       exponent -= 1
     }
-    guard exponent <= Self.exponents.upperBound else { return nil }
+    guard Self.exponents.contains(exponent) else { return nil }
     self.init(checked: isNegative, mantissa: mantissa, exponent: exponent)
   }
 }
 
-// MARK: - Arithmetic. Nil: the result is too large.
+// MARK: - Arithmetic. Nil: the result is too large or too near to 0.
 
 extension DecimalNumber {
   /// The number with the other sign; zero stays zero.
@@ -235,7 +223,7 @@ extension DecimalNumber {
       exponent: exponent + other.exponent)
   }
 
-  /// The quotient, rounded to 38 digits; nil where it is too large.
+  /// The quotient, rounded to 38 digits; nil where it is too large or too near to 0.
   ///
   /// - Precondition: `other` is not zero.
   public func divided(by other: DecimalNumber) -> DecimalNumber? {

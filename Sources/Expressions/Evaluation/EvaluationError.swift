@@ -56,7 +56,7 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
   case notComparable(String, String)
   /// A division or a remainder by zero, or zero to a negative power.
   case divisionByZero
-  /// A number outside the range of its kind, or no number at all.
+  /// A number outside the range of its kind, a decimal too near to 0, or no number at all.
   case overflow
   /// A text that does not spell the wanted value, in words.
   case notConvertible(to: String)
@@ -167,7 +167,7 @@ extension EvaluationProblem: CustomStringConvertible {
     case .wrongKind(let found, let needed): "\(found) stands where \(needed) is needed"
     case .notComparable(let a, let b): "\(a) and \(b) have no order. Convert one of them"
     case .divisionByZero: "division by zero. Guard it with TERNARY"
-    case .overflow: "the result is outside the range of numbers"
+    case .overflow: "the result is outside the range of numbers, or too near to 0 for a decimal"
     case .notConvertible(let kind): "the text does not spell \(kind)"
     case .badIndex: "the index is outside the collection or text, or within a character"
     case .badPattern(let what): "this is no \(what)"

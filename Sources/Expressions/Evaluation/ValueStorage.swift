@@ -18,7 +18,7 @@ extension ExpressionValue {
       self = .integer(integer)
     case (.decimal, .integer(let integer)): self = .decimal(DecimalNumber(integer))
     case (.decimal, .real(let real)):
-      guard let decimal = DecimalNumber(keeping: real) else { throw .unexpectedStorage(type) }
+      guard let decimal = DecimalNumber(real: real) else { throw .unexpectedStorage(type) }
       self = .decimal(decimal)
     case (.double, .real(let real)), (.float, .real(let real)):
       guard real.isFinite else { throw .unexpectedStorage(type) }
@@ -108,11 +108,7 @@ extension ExpressionValue {
       guard narrow.isFinite else { throw .beyond(type, real) }
       return .real(narrow)
     case .decimal:
-      let decimal =
-        if case .real(let real) = self { DecimalNumber(keeping: real) } else {
-          Number.decimal(self)
-        }
-      guard let decimal else { throw .beyond(type, Number.double(self)) }
+      guard let decimal = Number.decimal(self) else { throw .beyond(type, Number.double(self)) }
       return .decimal(decimal)
     case .string, .date, .binary, .uuid, .uri, .transformable, .undefined, .objectID, .composite:
       return self

@@ -136,6 +136,12 @@ extension MappingCheck {
           + "under this name", subject: policy)
     }
     guard sourceIsKnown, destinationIsKnown else { return }
+    if mapping.sourceEntity == nil,
+      let finding = MappingFinding.withoutSource(
+        mapping.sourceSelection, of: mapping.name, isAddition: mapping.isAddition)
+    {
+      add(finding)
+    }
     let first = findings.count
     checkSelection(of: mapping)
     if let entity = mapping.destinationEntity {
@@ -170,6 +176,7 @@ extension MappingCheck {
   }
 
   private mutating func checkSelection(of mapping: EntityMapping) {
+    guard mapping.sourceEntity != nil else { return }
     var check = expressionCheck(mapping, nil)
     switch mapping.sourceSelection {
     case .all: return

@@ -33,6 +33,12 @@ extension MappingDocument {
             .emptyMapping, .warning, mapping: name,
             message: "it names no entity and does nothing. Remove it"))
       }
+      if entry.source == nil, !entry.namesNothing,
+        let finding = MappingFinding.withoutSource(
+          entry.selection, of: name, isAddition: entry.evaluatesNothing)
+      {
+        findings.append(finding)
+      }
       findings += entry.unusedExpressions.map { .unused($0, of: name) }
       let known = entry.policy.flatMap { registeredPolicies[$0] } ?? []
       let isPromised = entry.policy.map(promisedPolicies.contains) ?? false

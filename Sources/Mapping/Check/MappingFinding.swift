@@ -97,6 +97,26 @@ package struct MappingFinding: Sendable, Hashable, Codable {
     message: "no entity mapping names an entity, so that every object would be dropped. Write one "
       + "for each entity, beginning with what godwit mapping new writes, or leave the file out")
 
+  /// What selects source objects of a mapping that has none. Nil for what says nothing of objects.
+  ///
+  /// - Parameter isAddition: Nothing of the mapping is evaluated, so that a filter leaves nothing out.
+  static func withoutSource(
+    _ selection: SourceSelection, of mapping: String, isAddition: Bool
+  ) -> MappingFinding? {
+    func finding(_ severity: Severity, _ what: String) -> MappingFinding {
+      MappingFinding(
+        .unusedExpression, severity, mapping: mapping,
+        message:
+          "the mapping has no source entity, and no source objects therefore: its \(what) is "
+          + "never evaluated. Name the source entity, or remove the \(what)")
+    }
+    switch selection {
+    case .all, .filter(.constant(_)): return nil
+    case .filter: return finding(isAddition ? .warning : .error, "filter")
+    case .expression: return finding(.error, "source expression")
+    }
+  }
+
   static func unused(
     _ expression: MappingDocument.UnusedExpression, of mapping: String
   ) -> MappingFinding {

@@ -90,17 +90,12 @@ def fit(value):
         raise Problem("overflow")
     if value == 0:
         return decimal.Decimal(0)
-    sign, digits, exponent = value.as_tuple()
-    if exponent < -128:
-        value = value.quantize(decimal.Decimal((0, (1,), -128)), context=DECIMAL)
-        if value == 0:
-            return decimal.Decimal(0)
-        sign, digits, exponent = value.as_tuple()
+    _, digits, exponent = value.as_tuple()
     digits = list(digits)
     while digits and digits[-1] == 0:
         digits.pop()
         exponent += 1
-    if exponent > 127 and len(digits) + exponent - 127 > 38:
+    if exponent < -128 or (exponent > 127 and len(digits) + exponent - 127 > 38):
         raise Problem("overflow")
     return value
 
