@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitCommit
+import GodwitDurableFiles
 import GodwitPlanning
 import SystemPackage
 
@@ -34,6 +35,7 @@ extension StoreAttempt {
   /// Whether the commit of an earlier run is all that this command asks for: in place, where nothing is left to be
   /// done; beside the source, where the command would do the same again, with the source as it is now.
   func isAnswer(_ committed: CommitJournal, to outcome: PlanOutcome) -> Bool {
+    guard FilePath(committed.store).isSamePlace(as: request.destinationPath) else { return false }
     guard request.output != nil else { return outcome.isSameModel }
     guard case .migrate(let plan) = outcome, plan.fingerprint == committed.fingerprint else {
       return false

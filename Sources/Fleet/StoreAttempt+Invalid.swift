@@ -114,12 +114,12 @@ extension StoreAttempt {
   }
 
   private func rejectsPath(_ name: String) -> FilePath {
-    let output = request.output ?? request.store
+    let output = request.destinationPath
     return output.removingLastComponent().appending("\(rejectsHead)\(name).sqlite")
   }
 
   private var rejectsHead: String {
-    "\((request.output ?? request.store).lastComponent?.stem ?? "store").godwit-rejects-"
+    "\(request.destinationPath.lastComponent?.stem ?? "store").godwit-rejects-"
   }
 
   /// Names the rejects of an output that an earlier run wrote: the file beside it that notes what was set aside
