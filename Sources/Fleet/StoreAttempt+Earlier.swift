@@ -10,16 +10,18 @@ extension StoreAttempt {
   ///
   /// - Returns: The commit, when the destination is in its place because of it.
   mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> CommitJournal? {
+    // The same place, unless the key `commit` has changed since; the recovery refuses any other.
+    let output = try CommitJournal.read(in: directory).map { FilePath($0.store) }
     switch try await run.recoverCommit(leases) {
     case .nothing:
-      try removeLeftRejects()
+      try removeLeftRejects(beside: output)
       return nil
     case .takenBack:
-      try removeLeftRejects()
+      try removeLeftRejects(beside: output)
       note("The commit of an earlier run was taken back; it is made again.")
       return nil
     case .takenBackKeeping(let backup):
-      try removeLeftRejects()
+      try removeLeftRejects(beside: output)
       note(MigrationResult.keptBackupNote(request.store, backup))
       return nil
     case .committed(let journal):
@@ -56,7 +58,7 @@ extension StoreAttempt {
   mutating func take(_ journal: CommitJournal, _ folder: RunFolder) async throws {
     let kept = try keptResult(folder)
     if let kept { take(kept) }
-    try findRejects()
+    try findRejects(of: journal)
     run.finishedNotes(of: journal).forEach { note($0) }
     if let plan = earlierPlan(), plan.fingerprint == journal.fingerprint,
       plan.isOf(request, in: directory)

@@ -204,5 +204,6 @@ import Testing
   ])
   func `writes nowhere else beside a store, whatever the suffix`(path: String) {
     #expect(!Pipeline.isOutput(FilePath(path), of: "a/Recipes.sqlite"))
+    #expect(!Pipeline.isOutput("a/store-wal", of: "a/store"))
   }
 }

@@ -59,7 +59,8 @@ extension Pipeline {
 
   /// Whether a path is that of an output beside a store, with whatever suffix.
   static func isOutput(_ path: FilePath, of store: FilePath) -> Bool {
-    guard let name = store.lastComponent,
+    let files = StoreFiles(store)
+    guard let name = store.lastComponent, ![files.wal, files.shm, files.journal].contains(path),
       path.removingLastComponent() == store.removingLastComponent(),
       let rest = path.lastComponent?.string.after(name.stem),
       let suffix = rest.before(name.extension.map { "." + $0 } ?? "")
