@@ -153,11 +153,11 @@ extension Rollback {
       let found = try StoreSwap.recoverRestoration(
         of: backup, to: store.store, run: directory,
         isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
-      if case .committed(let journal) = found, try FilePresence.isThere(store.store) {
-        return try endOfCopy(task, journal)
+      if case .committed(let journal) = found {
+        if try FilePresence.isThere(store.store) { return try endOfCopy(task, journal) }
+        throw CommitError.storeMissing(store: store.store, backup: journal.backup.store)
       }
-    } catch CommitError.storeMissing {}
-    if try !FilePresence.isThere(store.store) {
+    } catch CommitError.storeMissing {
       try StoreSwap.abandonRestoration(
         of: backup, to: store.store, run: directory, leases: leases)
     }
