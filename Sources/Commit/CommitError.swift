@@ -185,8 +185,9 @@ extension CommitError: CustomStringConvertible {
             + "with its -wal where it has one, and run again; or use `godwit rollback` where a pipeline ran."
         } ?? "Remove the damaged store, and run again: the source is as it was.")
     case .storeMissing(let store, let backup):
-      "There is no file at \(store), where a commit was under way. The source is kept "
-        + "at \(backup); nothing was deleted."
+      "There is no file at \(store), where a commit was under way. What it was is kept at \(backup), as far as the "
+        + "commit had come; nothing was deleted. Put the store back, or a copy of that with its -wal where it has "
+        + "one, and run again."
     }
   }
 }

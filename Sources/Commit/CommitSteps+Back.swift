@@ -23,9 +23,8 @@ extension CommitSteps {
     {
       let backup = journal.backup.store
       let isKept = try FileMark(reachable: backup) != nil
-      try takeLogsBack(journal)
-      try DurableFile.removeIfPresent(FilePath(journal.assembled))
-      try forget(journal)
+      try removeWaiting(of: journal)
+      try DurableFile.remove(CommitJournal.path(in: run))
       return isKept ? backup : nil
     }
     let isKept = try mayHaveUnfinished && isBackupNeeded(journal)
@@ -73,6 +72,14 @@ extension CommitSteps {
     try DurableFile.removeIfPresent(FilePath(journal.assembled))
     try DurableFile.remove(CommitJournal.path(in: run))
     return isKept ? journal.backup.store : nil
+  }
+
+  /// Removes what a restoration has made that was to have the store's name, or a place beside it. What was added to the
+  /// external data stays: an application that has written to the store may refer to it.
+  func removeWaiting(of journal: CommitJournal) throws {
+    try takeLogsBack(journal)
+    try DurableFile.removeIfPresent(FilePath(journal.assembled))
+    try removeLeftovers(of: journal)
   }
 
   /// Takes a commit back that failed while its source still has the store's name. Otherwise each run would leave

@@ -22,6 +22,14 @@ extension CommitSteps {
     if journal.isGivenUp == true, let use = try use(of: assembled, [journal.assembledMark]) {
       throw use == .open ? CommitError.storeInUse(store: assembled) : twoStores(assembled, journal)
     }
+    // Somebody has removed the store: nothing has the name that could be given back.
+    if try FileMark(reachable: journal.storePath) == nil {
+      for path in [assembled, clone] {
+        if let use = try use(of: path, [journal.main, journal.clone]) {
+          throw use == .open ? CommitError.storeInUse(store: path) : twoStores(path, journal)
+        }
+      }
+    }
     if try isStore(journal.assembledMark, journal) {
       // The logs of the source that the clone was made of have gone: it lacks what was in them.
       if let use = try use(of: clone, [journal.main]) {

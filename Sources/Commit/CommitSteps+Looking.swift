@@ -76,13 +76,16 @@ extension CommitSteps {
   }
 
   /// False where the assembled file is gone and the store is neither the source nor a clone of it: the
-  /// exchange may have been made, and somebody may have put another file in the destination's place.
+  /// exchange may have been made, and somebody may have put another file in the destination's place, or have removed
+  /// it. A backup that was being put back, and its store, are then there to put it back once more.
   func isExchangeRuledOut(_ journal: CommitJournal) throws -> Bool {
     if journal.kind == .publish || journal.isGivenUp == true { return true }
     if try FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
       return true
     }
-    guard let store = try FileMark(reachable: journal.storePath) else { return true }
+    guard let store = try FileMark(reachable: journal.storePath) else {
+      return journal.kind == .restore || journal.keepsBackup == true
+    }
     // It was given back, or is being taken back.
     if journal.keepsBackup == true, [journal.main, journal.clone].contains(where: store.isSameFile)
     {
@@ -92,6 +95,17 @@ extension CommitSteps {
     // Not the file's number alone: that of one that is gone is given to the next, which is younger than the backup.
     return store.isSameFile(as: journal.main)
       && DurableFile.isOlder(journal.storePath, than: journal.backup.store)
+  }
+
+  /// Whether a restoration was cut off while the copy of the backup, with the content of its logs, had the store's name,
+  /// and an application has written to that since: the store is the old one with the write.
+  func isWrittenCopy(_ journal: CommitJournal) throws -> Bool {
+    guard journal.kind == .restore, journal.isOfCopy != true, journal.state < .replaced,
+      let store = try FileMark(reachable: journal.storePath), store.isSameFile(as: journal.clone),
+      try !isSourceUnchanged(journal)
+    else { return false }
+    // What a disk has damaged is nobody's write.
+    return try isSound(journal.files)
   }
 
   func canGoForward(_ journal: CommitJournal) throws -> Bool {

@@ -9,7 +9,8 @@ extension StoreSwap {
   package enum Recovery: Sendable, Equatable {
     /// No commit was begun.
     case nothing
-    /// The destination is in its place: it was before, or the commit was finished now.
+    /// The destination is in its place: it was before, or the commit was finished now. Of a backup that is put back,
+    /// also where an application has written to the copy of it that had the store's name: that stays.
     case committed(CommitJournal)
     /// The commit was taken back: the store is the source, and nothing is left of the attempt.
     case takenBack
@@ -27,7 +28,8 @@ extension StoreSwap {
   ///   - leases: As ``leases``.
   ///   - acceptsDamage: What was put in place may be damaged by now: it is not what is wanted in the end.
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
-  ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
+  ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away, and no other was put
+  ///   in its place before.
   ///   ``CommitError/damagedOriginal(store:other:backup:)`` when the file that was replaced is neither as it was
   ///   nor sound: nothing is changed then.
   ///   ``CommitError/damagedInPlace(store:backup:)`` when the file that was put in place is damaged: nothing
@@ -64,6 +66,7 @@ extension StoreSwap {
       || FileMark(store) == journal.assembledMark
         && FileMark(StoreFiles(store).wal)?.size ?? 0 == 0
     return try steps.isInPlace(journal) && isAsMade || steps.isSourceUnchanged(journal)
+      || steps.isWrittenCopy(journal)
   }
 
   static func recover(
@@ -85,6 +88,13 @@ extension StoreSwap {
     }
     if !acceptsDamage { try steps.requireSoundDestination(journal) }
     if journal.state == .finished { return .committed(journal) }
+    if try tellingSpace({ try steps.isWrittenCopy(journal) }) {
+      let lock = try CommitSteps.lock(journal.storePath)
+      try steps.removeWaiting(of: journal)
+      _ = consume lock
+      // It stays until that is written down.
+      return .committed(journal)
+    }
     guard try steps.isExchangeRuledOut(journal) || steps.isInPlace(journal) else {
       try steps.forget(journal)
       return .nothing

@@ -115,9 +115,11 @@ struct ChainRun {
   private func decide(_ own: RunFolder, _ earlier: inout [String]) async throws -> Decision {
     var committed: MigrationResult?
     var fingerprint: String?
+    var isWanted = false
     switch try await run.recoverCommit(leases) {
     case .committed(let journal):
       (committed, fingerprint) = (try await run.result(of: journal), journal.fingerprint)
+      isWanted = FilePath(journal.store).isSamePlace(as: request.destinationPath)
     case .takenBackKeeping(let backup):
       earlier.append(MigrationResult.keptBackupNote(request.store, backup))
     case .nothing, .takenBack: break
@@ -139,9 +141,9 @@ struct ChainRun {
       switch way {
       // Planning the store directly finds the commit again, and says whether there is more to do.
       case .direct: break
-      case .ended(let ended) where ended.verdict == .sameModel && request.output == nil:
+      case .ended(let ended) where isWanted && ended.verdict == .sameModel && request.output == nil:
         return .ended(committed)
-      case .through(let route) where request.output != nil:
+      case .through(let route) where isWanted && request.output != nil:
         if try route.fingerprint(request) == fingerprint { return .ended(committed) }
         // So does a migration of one step, where that was all.
         if route.onlyMigration != nil, try folder.lastDone() == nil { break }

@@ -83,7 +83,7 @@ package struct DryRun: Sendable {
         result.notes.append("What follows is of the first step; the others are planned in turn.")
       }
       request = route.request(
-        of: leg, request, store: request.store, output: request.output ?? request.store)
+        of: leg, request, store: request.store, output: request.destinationPath)
     }
     let outcome = try Planner().plan(request)
     if let earlier, !outcome.isSameModel {
@@ -98,7 +98,7 @@ package struct DryRun: Sendable {
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
       try StoreReplacement.check(by: request, uriTable: uriTable, in: directory)
-      let place = (request.output ?? request.store).removingLastComponent()
+      let place = request.destinationPath.removingLastComponent()
       result.verdict = .migrated
       let needed = DiskSpace.needed(
         of: StoreFiles(request.store), plan.sourceIdentity, isInPlace: request.output == nil)

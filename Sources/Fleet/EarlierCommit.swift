@@ -36,7 +36,7 @@ extension MigrationResult {
   private mutating func readFinalIdentity(
     _ request: MigrationRequest, _ journal: CommitJournal
   ) throws {
-    guard request.output == nil else { return }
+    guard journal.kind == .replace else { return }
     finalIdentity = nil
     guard let mark = try FileMark(reachable: request.store),
       mark.isSameState(as: journal.assembledMark)
@@ -96,7 +96,8 @@ extension MigrationResult {
     verdict = .migrated
     ending = .done
     reasons = []
-    output = (request.output ?? request.store).string
+    // Not of the request: another pipeline, or another key `commit`, may have begun it.
+    output = journal.store
     backup = try keptBackup(of: journal)
     committedBy = journal.kind == .replace ? journal.owner : nil
     digest = journal.assembledDigest

@@ -76,7 +76,7 @@ extension MigrationPlan {
   func isOf(_ request: MigrationRequest, in directory: RunDirectory) -> Bool {
     let read = FilePath(readPath)
     return FilePath(sourcePath).isSamePlace(as: request.store)
-      && FilePath(destinationPath).isSamePlace(as: request.output ?? request.store)
+      && FilePath(destinationPath).isSamePlace(as: request.destinationPath)
       && FilePath(externalDataPath).isSamePlace(as: StoreFiles(request.store).externalDataFolder)
       && (read.isSamePlace(as: request.store)
         || read.lastComponent.map { directory.snapshot.appending($0).isSamePlace(as: read) } == true)

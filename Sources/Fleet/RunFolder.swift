@@ -67,7 +67,7 @@ struct RunFolder {
   func removeAssembled(for request: MigrationRequest, name: String? = nil) throws {
     guard let name = try name ?? earlierName() else { return }
     try StoreSwap.removeAssembled(
-      by: directory, for: request.output ?? request.store, name: name)
+      by: directory, for: request.destinationPath, name: name)
   }
 
   /// The name that an earlier run of this work has kept; nil where there is none that can be used.

@@ -120,7 +120,7 @@ extension ChainRun {
     }
     let store = try SourceStore(path: request.store, snapshotFolder: folder.run(of: step).snapshot)
     let ends = CommitEnds(
-      reading: store, destinationPath: (request.output ?? request.store).string,
+      reading: store, destinationPath: request.destinationPath.string,
       fingerprint: fingerprint)
     try store.connection.close()
     try DiskSpace.check(

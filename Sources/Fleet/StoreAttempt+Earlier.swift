@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitCommit
+import GodwitDurableFiles
 import GodwitPlanning
 import SystemPackage
 
@@ -9,16 +10,18 @@ extension StoreAttempt {
   ///
   /// - Returns: The commit, when the destination is in its place because of it.
   mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> CommitJournal? {
+    // The same place, unless the key `commit` has changed since; the recovery refuses any other.
+    let output = try CommitJournal.read(in: directory).map { FilePath($0.store) }
     switch try await run.recoverCommit(leases) {
     case .nothing:
-      try removeLeftRejects()
+      try removeLeftRejects(beside: output)
       return nil
     case .takenBack:
-      try removeLeftRejects()
+      try removeLeftRejects(beside: output)
       note("The commit of an earlier run was taken back; it is made again.")
       return nil
     case .takenBackKeeping(let backup):
-      try removeLeftRejects()
+      try removeLeftRejects(beside: output)
       note(MigrationResult.keptBackupNote(request.store, backup))
       return nil
     case .committed(let journal):
@@ -34,6 +37,7 @@ extension StoreAttempt {
   /// Whether the commit of an earlier run is all that this command asks for: in place, where nothing is left to be
   /// done; beside the source, where the command would do the same again, with the source as it is now.
   func isAnswer(_ committed: CommitJournal, to outcome: PlanOutcome) -> Bool {
+    guard FilePath(committed.store).isSamePlace(as: request.destinationPath) else { return false }
     guard request.output != nil else { return outcome.isSameModel }
     guard case .migrate(let plan) = outcome, plan.fingerprint == committed.fingerprint else {
       return false
@@ -54,7 +58,7 @@ extension StoreAttempt {
   mutating func take(_ journal: CommitJournal, _ folder: RunFolder) async throws {
     let kept = try keptResult(folder)
     if let kept { take(kept) }
-    try findRejects()
+    try findRejects(of: journal)
     run.finishedNotes(of: journal).forEach { note($0) }
     if let plan = earlierPlan(), plan.fingerprint == journal.fingerprint,
       plan.isOf(request, in: directory)

@@ -107,19 +107,18 @@ extension StoreAttempt {
   func publishRejects(name: String) throws -> FilePath? {
     guard result.setAside != nil else { return nil }
     try RunFolder(directory: directory).keep(name: name)
-    let target = rejectsPath(name)
+    let target = rejectsPath(name, beside: request.destinationPath)
     // Rows of the source: who may read that may read them.
     try DurableFile.copy(rejects, to: target, rightsOf: request.store)
     return target
   }
 
-  private func rejectsPath(_ name: String) -> FilePath {
-    let output = request.output ?? request.store
-    return output.removingLastComponent().appending("\(rejectsHead)\(name).sqlite")
+  private func rejectsPath(_ name: String, beside output: FilePath) -> FilePath {
+    output.removingLastComponent().appending("\(rejectsHead(of: output))\(name).sqlite")
   }
 
-  private var rejectsHead: String {
-    "\((request.output ?? request.store).lastComponent?.stem ?? "store").godwit-rejects-"
+  private func rejectsHead(of output: FilePath) -> String {
+    "\(output.lastComponent?.stem ?? "store").godwit-rejects-"
   }
 
   /// Names the rejects of an output that an earlier run wrote: the file beside it that notes what was set aside
@@ -127,8 +126,9 @@ extension StoreAttempt {
   mutating func findRejects(beside output: FilePath) throws {
     guard result.setAside != nil, result.rejects == nil else { return }
     let folder = output.folder
+    let head = rejectsHead(of: request.destinationPath)
     for file in try DurableFile.names(in: folder).sorted()
-    where file.begins(with: rejectsHead) && file.ends(with: ".sqlite") {
+    where file.begins(with: head) && file.ends(with: ".sqlite") {
       let place = folder.appending(file)
       guard try FileKind(at: place) == .regular,
         (try? InvalidRowCleaning.note(sameIn: rejects, place)) == true
@@ -141,13 +141,14 @@ extension StoreAttempt {
   }
 
   /// Where an earlier run has put its rejects, if it set any aside.
-  private func earlierRejects() throws -> FilePath? {
-    try RunFolder(directory: directory).earlierName().map(rejectsPath)
+  private func earlierRejects(beside output: FilePath) throws -> FilePath? {
+    try RunFolder(directory: directory).earlierName().map { rejectsPath($0, beside: output) }
   }
 
   /// Names the rejects of a commit that an earlier run began.
-  mutating func findRejects() throws {
-    guard result.rejects == nil, let path = try earlierRejects(),
+  mutating func findRejects(of journal: CommitJournal) throws {
+    guard result.rejects == nil,
+      let path = try earlierRejects(beside: FilePath(journal.store)),
       try FileKind(at: path) == .regular
     else { return }
     result.rejects = path.string
@@ -165,8 +166,10 @@ extension StoreAttempt {
 
   /// Removes what an earlier run has put beside the store, whole or in part, for a commit that was
   /// never begun, or was taken back.
-  func removeLeftRejects() throws {
-    guard let path = try earlierRejects() else { return }
+  ///
+  /// - Parameter output: Where the destination of that commit was to go; nil for where this one is.
+  func removeLeftRejects(beside output: FilePath? = nil) throws {
+    guard let path = try earlierRejects(beside: output ?? request.destinationPath) else { return }
     if try FileKind(at: path) == .regular { try DurableFile.remove(path) }
     try DurableFile.removeUnfinished([path])
   }

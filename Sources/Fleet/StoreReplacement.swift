@@ -21,7 +21,7 @@ enum StoreReplacement {
     try NameLimits.checkReplacement(by: request, in: directory)
     if let directory { try NameLimits.check(directory) }
     try URITablePlace.checkReplacement(uriTable, by: request)
-    let place = (request.output ?? request.store).removingLastComponent()
+    let place = request.destinationPath.removingLastComponent()
     try Folder.checkWritable(place.isEmpty ? "." : place)
     // One that is there may be of an earlier run, see ``EarlierOutput``.
     if let output = request.output, try !DurableFile.exists(output) {

@@ -113,8 +113,8 @@ package struct StoreRun: Sendable {
     _ leases: [LeaseToken], acceptsDamage: Bool = false
   ) async throws -> StoreSwap.Recovery {
     try await onOwnThread { [directory, request] in
-      let destination = request.output ?? request.store
       let journal = try CommitJournal.read(in: directory)
+      let destination = self.destination(of: journal)
       let found = try StoreSwap.recover(
         run: directory, source: request.store, destination: destination,
         isStoreOffline: request.isStoreOffline, leases: leases, acceptsDamage: acceptsDamage)
@@ -124,6 +124,21 @@ package struct StoreRun: Sendable {
         kept.size == journal.main?.size
       else { return found }
       return .committed(journal)
+    }
+  }
+
+  /// Where the commit of a journal puts its destination. A pipeline's key `commit` may have been another when that
+  /// was begun, or be that of another pipeline. A journal is believed in what that key can come to alone: the
+  /// request's own store, and the names of outputs beside that.
+  private func destination(of journal: CommitJournal?) -> FilePath {
+    let own = request.destinationPath
+    guard settings.owner != nil, let journal else { return own }
+    let path = FilePath(journal.store)
+    switch journal.kind {
+    case .replace: return request.store
+    case .publish where !path.isSamePlace(as: own):
+      return Pipeline.isOutput(path, of: request.store) ? path : own
+    case .publish, .restore: return own
     }
   }
 
@@ -181,7 +196,7 @@ package struct StoreRun: Sendable {
   private static func checkCommit(
     _ request: MigrationRequest, _ directory: RunDirectory
   ) throws {
-    guard request.output == nil, FilePresence(of: request.store) == .absent,
+    guard FilePresence(of: request.store) == .absent,
       let journal = try CommitJournal.read(in: directory), journal.kind == .replace,
       FilePath(journal.store).lastComponent == request.store.lastComponent,
       try FileMark(journal.backup.store) != nil
@@ -219,6 +234,9 @@ extension RunDirectory {
 }
 
 extension MigrationRequest {
+  /// Where the destination goes.
+  var destinationPath: FilePath { output ?? store }
+
   /// The store, and the one that the output becomes.
   var stores: [FilePath] { [store] + (output.map { [$0] } ?? []) }
 

@@ -429,10 +429,12 @@ import Testing
       }
     }
     try FileManager.default.removeItem(atPath: fixture.source.string)
-    try FileManager.default.removeItem(atPath: assembled.string)
     #expect(throws: CommitError.storeMissing(store: fixture.source, backup: backup)) {
       try fixture.recover()
     }
+    // Without it, the new store may have been the one that was taken away.
+    try FileManager.default.removeItem(atPath: assembled.string)
+    #expect(try fixture.recover() == .nothing)
     #expect(try fixture.content(of: backup) == .old)
   }
 

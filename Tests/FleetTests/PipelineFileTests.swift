@@ -194,5 +194,16 @@ import Testing
   func `writes beside a store under a name of its own`(store: String, output: String) throws {
     let pipeline = try read("stores: { roots: a }\nmodels: m\ncommit: { beside: -2.0 }")
     #expect(pipeline.output(of: FilePath(store)) == FilePath(output))
+    #expect(Pipeline.isOutput(FilePath(output), of: FilePath(store)))
+  }
+
+  @Test(arguments: [
+    "a/Recipes.sqlite", "b/Recipes-2.sqlite", "a/b/Recipes-2.sqlite", "a/Recipes-2.store",
+    "a/Recipes-2", "a/Other.sqlite", "a/Recipes.2.sqlite", "a/recipes-2.sqlite",
+    "/a/Recipes-2.sqlite",
+  ])
+  func `writes nowhere else beside a store, whatever the suffix`(path: String) {
+    #expect(!Pipeline.isOutput(FilePath(path), of: "a/Recipes.sqlite"))
+    #expect(!Pipeline.isOutput("a/store-wal", of: "a/store"))
   }
 }

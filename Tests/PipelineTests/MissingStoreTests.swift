@@ -9,6 +9,14 @@ import Testing
   private static let otherVolume = "/dev/shm"
 
   private func lostStore(_ state: [String]) throws -> (PipelineFolder, [String: Data], String) {
+    let (folder, before, store) = try migratedStore(state)
+    try FileManager.default.removeItem(atPath: store)
+    return (folder, before, store)
+  }
+
+  private func migratedStore(
+    _ state: [String] = []
+  ) throws -> (PipelineFolder, [String: Data], String) {
     let folder = try PipelineFolder("recipes-2.0")
     var fleet = RecipesFleet(stores: 1, rows: 60, seed: 21)
     (fleet.logs, fleet.external) = (.all, true)
@@ -17,9 +25,7 @@ import Testing
     let log = try #require(before.keys.first { $0.hasSuffix("-wal") })
     let run = try Godwit.run(["run", folder.url.path, "--json"] + state)
     try #require(run.status == 0, "\(run.messages)")
-    let store = folder.path("stores/\(log.dropLast(4))")
-    try FileManager.default.removeItem(atPath: store)
-    return (folder, before, store)
+    return (folder, before, folder.path("stores/\(log.dropLast(4))"))
   }
 
   private func rollBack(
@@ -121,6 +127,66 @@ import Testing
     #expect(try rollBack(folder).status == 0)
     #expect(try folder.contentsOfStoresAlone() == before)
     #expect(leftovers(folder) == [])
+  }
+
+  /// It was cut off while the store was there.
+  @Test func `puts all of the backup back where the store is removed after a crash in it`() throws {
+    var (step, aside) = (2, 0)
+    while true {
+      let (folder, before, store) = try migratedStore()
+      let killed = try rollBack(folder, killAfter: step)
+      if killed.status == 0 { break }
+      try #require(killed.status == -SIGKILL, "step \(step): \(killed.messages)")
+      for suffix in ["", "-wal", "-shm"] {
+        try? FileManager.default.removeItem(atPath: store + suffix)
+      }
+      let dry = try rollBack(folder, ["--dry-run"])
+      #expect(dry.status == 0 && dry.summary["restored"] as? Int == 1, "step \(step)")
+      let rollback = try rollBack(folder)
+      #expect(rollback.status == 0, "step \(step): \(rollback.output) \(rollback.messages)")
+      #expect(try folder.contentsOfStoresAlone() == before, "step \(step)")
+      #expect(try folder.names(in: "state/rollbacks").isEmpty, "step \(step)")
+      // What it had replaced is in the list with the backup, and nothing else is left.
+      let kept = leftovers(folder).filter { $0.hasSuffix(".sqlite") }
+      let list = try folder.godwit(["backups", "list"]).lines("backup")
+      #expect(
+        Set(list.compactMap { $0["path"] as? String }).isSuperset(
+          of: kept.map { folder.path("stores/" + $0) }), "step \(step)")
+      #expect(!list.contains { $0["state"] as? String == "unlisted" }, "step \(step)")
+      #expect(leftovers(folder).allSatisfy { $0.contains("rolled-back") }, "step \(step)")
+      if !kept.isEmpty { aside += 1 }
+      step += 3
+    }
+    #expect(aside > 3)
+  }
+
+  @Test func `ends with what an application wrote to the copy that was in the store's place`()
+    throws
+  {
+    var (step, written) = (40, 0)
+    while true {
+      let (folder, _, store) = try migratedStore()
+      let after = try rows(store, in: folder)
+      guard try rollBack(folder, killAfter: step).status == -SIGKILL else { break }
+      step += 1
+      // The new one, or the backup itself with its log.
+      guard try !FileManager.default.fileExists(atPath: store + "-wal"),
+        try Connection(path: store, mode: .immutable).drawn(
+          "SELECT count(*) FROM sqlite_master WHERE name = 'ZCATEGORY'") == ["0"]
+      else { continue }
+      let application = try Connection(path: store, mode: .readWrite)
+      try application.execute("UPDATE ZRECIPE SET ZNAME = 'mine'")
+      try application.close()
+      let rollback = try rollBack(folder)
+      #expect(rollback.status == 0, "step \(step): \(rollback.output) \(rollback.messages)")
+      let found = try rows(store, in: folder) ?? []
+      #expect(found.count == after?.count && found.allSatisfy { $0.contains("mine") })
+      #expect(try folder.godwit(["verify"]).status == 0, "step \(step)")
+      let list = try folder.godwit(["backups", "list"]).lines("backup")
+      #expect(list.count == 2 && !list.contains { $0["state"] as? String == "unlisted" })
+      written += 1
+    }
+    #expect(written > 0)
   }
 
   @Test func `puts nothing beside a store that somebody has put there since`() throws {

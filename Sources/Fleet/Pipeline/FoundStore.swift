@@ -56,4 +56,15 @@ extension Pipeline {
     let extended = name.extension.map { "." + $0 } ?? ""
     return store.removingLastComponent().appending(name.stem + suffix + extended)
   }
+
+  /// Whether a path is that of an output beside a store, with whatever suffix.
+  static func isOutput(_ path: FilePath, of store: FilePath) -> Bool {
+    let files = StoreFiles(store)
+    guard let name = store.lastComponent, ![files.wal, files.shm, files.journal].contains(path),
+      path.removingLastComponent() == store.removingLastComponent(),
+      let rest = path.lastComponent?.string.after(name.stem),
+      let suffix = rest.before(name.extension.map { "." + $0 } ?? "")
+    else { return false }
+    return !suffix.isEmpty && !suffix.begins(with: ".")
+  }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
@@ -63,7 +64,7 @@ extension Rollback {
     // No search takes a name like this for a store's.
     let folder = store.store.removingLastComponent()
     let waiting = folder.appending(
-      ".\(store.store.lastComponent?.string ?? "").godwit-\(task.name)")
+      ".\(store.store.lastComponent?.string ?? "").godwit-\(task.fileName)")
     try DurableFile.removeIfPresent(waiting)
     try DurableFile.removeUnfinished([waiting, store.wal, store.journal])
     let hasLogs = try backup.hasLogs
@@ -105,14 +106,15 @@ extension Rollback {
       return try endOfCopy(
         task,
         StoreSwap.restore(
-          backup, to: store, identity: identity, run: directory, name: task.name, isOfCopy: true,
+          backup, to: store, identity: identity, run: directory, name: task.fileName,
+          isOfCopy: true,
           isStoreOffline: pipeline.stores.inUse == .offline, leases: leases))
     } catch {
       // What a journal is left of is finished by the next call.
       if try !DurableFile.exists(directory.journal) {
         // Whoever has taken the work over has files of the same names.
         try leases.requireCurrent(store: store.store)
-        try StoreSwap.removeAssembled(by: directory, for: store.store, name: task.name)
+        try StoreSwap.removeAssembled(by: directory, for: store.store, name: task.fileName)
       }
       throw error
     }
@@ -151,7 +153,10 @@ extension Rollback {
       let found = try StoreSwap.recoverRestoration(
         of: backup, to: store.store, run: directory,
         isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
-      if case .committed(let journal) = found { return try endOfCopy(task, journal) }
+      if case .committed(let journal) = found {
+        if try FilePresence.isThere(store.store) { return try endOfCopy(task, journal) }
+        throw CommitError.storeMissing(store: store.store, backup: journal.backup.store)
+      }
     } catch CommitError.storeMissing {
       try StoreSwap.abandonRestoration(
         of: backup, to: store.store, run: directory, leases: leases)
@@ -168,10 +173,30 @@ extension Rollback {
     return try FileMark(store.store)?.isSameFile(as: task.copy) == true ? changedCopy(task) : nil
   }
 
+  /// Goes on where the rollback of a store was cut off that somebody has removed since. What had been put aside of it
+  /// stays, and is written down once the backup is in its place.
+  ///
+  /// - Parameter begun: The journal of that rollback.
+  func finishGone(
+    _ task: RestoreTask, _ known: LedgerBackup, _ begun: CommitJournal
+  ) throws -> End? {
+    var (task, begun) = (task, begun)
+    begun.store = task.store
+    task.isMissing = true
+    if var kept = try KeptBackup(begun.backup, beside: FilePath(task.store)) {
+      kept.marks.isExternalInStore = nil
+      task.aside = LedgerBackup(
+        path: kept.path, folder: kept.folder, store: task.store, run: task.name, kind: .replaced,
+        bytes: kept.bytes, made: Date().timeIntervalSince1970, marks: kept.marks)
+    }
+    try task.write(in: directory(of: task))
+    return try finishWhole(task, known)
+  }
+
   /// Removes what a rollback has made that ends without the backup in its place.
   func forget(_ task: RestoreTask) throws {
     let directory = directory(of: task)
-    try StoreSwap.removeAssembled(by: directory, for: task.storeFiles.store, name: task.name)
+    try StoreSwap.removeAssembled(by: directory, for: task.storeFiles.store, name: task.fileName)
     try directory.remove()
   }
 

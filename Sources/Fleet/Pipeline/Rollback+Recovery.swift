@@ -132,37 +132,14 @@ extension Rollback {
           ends.append(End(item: item, ofOther: other))
           continue
         }
-        if task.isMissing == true {
-          var end = try await onOwnThread { try self.finishWhole(task, backup) }
-          end?.started = start
-          end?.ofOther = other
-          if end?.item.verdict != .restored { try forget(task) }
-          if let end { ends.append(end) }
-          continue
+        var end = try await onOwnThread {
+          try task.isMissing == true
+            ? self.finishWhole(task, backup) : self.finish(task, backup, in: directory)
         }
-        let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
-        let aside = try CommitJournal.read(in: directory)?.backup.store
-        let found = try await onOwnThread {
-          try StoreSwap.recoverRestoration(
-            of: StoreFiles(FilePath(task.backup)), to: FilePath(task.store), run: directory,
-            isStoreOffline: isOffline, leases: leases)
-        }
-        guard case .committed(let journal) = found else {
-          let left = try aside.flatMap { try FileMark(reachable: $0) == nil ? nil : $0 }
-          if found == .nothing {
-            try StoreSwap.removeAssembled(
-              by: directory, for: FilePath(task.store), name: task.name)
-          }
-          try directory.remove()
-          if let left {
-            ends.append(
-              End(item: Self.refusal(of: backup, "changed-since", Self.changed(task, left))))
-          }
-          continue
-        }
-        var end = try end(journal, task)
-        (end.started, end.ofOther) = (start, other)
-        ends.append(end)
+        end?.started = start
+        end?.ofOther = other
+        if end?.item.verdict != .restored { try forget(task) }
+        if let end { ends.append(end) }
       } catch {
         var end = End(item: Self.refusal(of: backup, error))
         (end.item.backup, end.item.run) = (task.backup, task.run)
@@ -171,6 +148,26 @@ extension Rollback {
       }
     }
     return ends
+  }
+
+  /// Goes on where the rollback of a store was cut off that was there.
+  ///
+  /// - Returns: Nil where the store is as it was.
+  private func finish(
+    _ task: RestoreTask, _ known: LedgerBackup, in directory: RunDirectory
+  ) throws -> End? {
+    let store = FilePath(task.store)
+    let begun = try CommitJournal.read(in: directory)
+    var found = StoreSwap.Recovery.nothing
+    do {
+      found = try StoreSwap.recoverRestoration(
+        of: StoreFiles(FilePath(task.backup)), to: store, run: directory,
+        isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
+    } catch CommitError.storeMissing {}
+    if let begun, try !FilePresence.isThere(store) { return try finishGone(task, known, begun) }
+    if case .committed(let journal) = found { return try end(journal, task) }
+    guard let aside = begun?.backup.store, try FileMark(reachable: aside) != nil else { return nil }
+    return End(item: Self.refusal(of: known, "changed-since", Self.changed(task, aside)))
   }
 
   /// What a rollback that was cut off puts back. A ledger that was lost since has it again from here on.

@@ -37,6 +37,11 @@ extension Rollback {
     var isMissing: Bool?
     /// The copy of a backup with logs that was about to be put where no store was.
     var copy: FileMark?
+    /// What a rollback had put aside that was cut off, of a store that somebody has removed since.
+    var aside: LedgerBackup?
+
+    /// A part of the names of files that this makes. Those of what was put aside are taken.
+    var fileName: String { aside == nil ? name : name + "-2" }
   }
 
   func putBack(_ stores: [Undoing], name: String) async throws -> [End] {
@@ -238,6 +243,10 @@ extension Rollback {
     end.digest = try? store.whileReachable { try store.digest(inState: end.identity) }
     end.uuid = store.storedUUID
     end.sourceBytes = try FileMark(reachable: store.store)?.size ?? 0
+    if var aside = task.aside {
+      (aside.identity, aside.digest) = (end.identity, end.digest)
+      (end.kept, end.item.kept) = (aside, aside.path)
+    }
     return end
   }
 

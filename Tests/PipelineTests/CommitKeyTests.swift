@@ -1,0 +1,51 @@
+import Foundation
+import StoreFixtures
+import Testing
+
+@Suite struct `A commit that was cut off before the key commit was changed` {
+  private static let beside = "commit: { beside: -2 }"
+
+  /// - Returns: Nil where the run ends before that step.
+  private func killed(_ key: String, after step: Int) throws -> (PipelineFolder, Bool)? {
+    let folder = try PipelineFolder.orders(["a"])
+    try set(key, folder)
+    guard try Godwit.run(folder, killAfter: step).status == -SIGKILL else { return nil }
+    let stores = folder.path("state/stores")
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: stores)) ?? []
+    let hasJournal = names.contains {
+      FileManager.default.fileExists(atPath: "\(stores)/\($0)/journal.json")
+    }
+    return (folder, hasJournal)
+  }
+
+  private func set(_ key: String, _ folder: PipelineFolder) throws {
+    try folder.set("workers: 1\n\(key)\n", stores: "{ roots: stores, include: a.sqlite }")
+  }
+
+  @Test(
+    arguments: [("", beside), (beside, ""), (beside, "commit: { beside: -3 }")], [[], ["--fresh"]])
+  func `comes to its end first, at whichever step`(
+    keys: (String, String), options: [String]
+  ) throws {
+    var (step, cutOff) = (14, 0)
+    while let (folder, hasJournal) = try killed(keys.0, after: step) {
+      step += 3
+      guard hasJournal else { continue }
+      cutOff += 1
+      try set(keys.1, folder)
+      let run = try Godwit.run(["run", folder.url.path, "--json"] + options)
+      #expect(run.status == 0, "step \(step - 3): \(run.output) \(run.messages)")
+      let left = folder.storeFiles()
+      #expect(
+        !left.contains { $0.contains("-clone") || $0.contains(".partial-") }, "\(left)")
+      #expect(try folder.names(in: "state/stores").isEmpty, "step \(step - 3)")
+      let list = try folder.godwit(["backups", "list"]).lines("backup")
+      let backups = left.filter { $0.contains(".godwit-backup-") && $0.hasSuffix(".sqlite") }
+      #expect(
+        Set(list.compactMap { $0["path"] as? String })
+          == Set(backups.map { folder.path("stores/" + $0) }), "step \(step - 3)")
+      #expect(!list.contains { $0["state"] as? String == "unlisted" }, "step \(step - 3)")
+    }
+    #expect(cutOff > 2)
+  }
+}
