@@ -33,29 +33,31 @@ import Testing
     """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
   }
 
-  @Test(
-    arguments: [("", beside), (beside, ""), (beside, "commit: { beside: -3 }")], [[], ["--fresh"]])
+  @Test(arguments: [
+    ("", beside, [], 3), ("", beside, ["--fresh"], 9), (beside, "", [], 3),
+    (beside, "commit: { beside: -3 }", ["--fresh"], 3),
+  ])
   func `comes to its end first, at whichever step`(
-    keys: (String, String), options: [String]
+    earlier: String, later: String, options: [String], stride: Int
   ) throws {
     var (step, cutOff) = (17, 0)
-    while let (folder, hasJournal) = try killed(keys.0, after: step) {
-      step += 3
+    while let (folder, hasJournal) = try killed(earlier, after: step) {
+      step += stride
       guard hasJournal else { continue }
       cutOff += 1
-      try set(keys.1, folder)
+      try set(later, folder)
       let run = try Godwit.run(["run", folder.url.path, "--json"] + options)
-      #expect(run.status == 0, "step \(step - 3): \(run.output) \(run.messages)")
+      #expect(run.status == 0, "step \(step - stride): \(run.output) \(run.messages)")
       let left = folder.storeFiles()
       #expect(
         !left.contains { $0.contains("-clone") || $0.contains(".partial-") }, "\(left)")
-      #expect(try folder.names(in: "state/stores").isEmpty, "step \(step - 3)")
+      #expect(try folder.names(in: "state/stores").isEmpty, "step \(step - stride)")
       let list = try folder.godwit(["backups", "list"]).lines("backup")
       let backups = left.filter { $0.contains(".godwit-backup-") && $0.hasSuffix(".sqlite") }
       #expect(
         Set(list.compactMap { $0["path"] as? String })
-          == Set(backups.map { folder.path("stores/" + $0) }), "step \(step - 3)")
-      #expect(!list.contains { $0["state"] as? String == "unlisted" }, "step \(step - 3)")
+          == Set(backups.map { folder.path("stores/" + $0) }), "step \(step - stride)")
+      #expect(!list.contains { $0["state"] as? String == "unlisted" }, "step \(step - stride)")
     }
     #expect(cutOff > 1)
   }

@@ -157,7 +157,7 @@ import Testing
       #expect(!list.contains { $0["state"] as? String == "unlisted" }, "step \(step)")
       #expect(leftovers(folder).allSatisfy { $0.contains("rolled-back") }, "step \(step)")
       if !kept.isEmpty { aside += 1 }
-      step += 3
+      step += 5
     }
     #expect(aside > 3)
   }
