@@ -279,9 +279,14 @@ extension Ledger {
     return runs
   }
 
-  /// The last rollback where it was cut off, with those before it that were, and the run that they were
-  /// undoing; nil where it ended, where they restored nothing, and where a run has begun since.
-  package func interruptedRollback() throws -> (rollbacks: [LedgerRun], undone: LedgerRun)? {
+  /// Rollbacks that have no end: they were killed, or are at work.
+  package func openRollbacks() throws -> [LedgerRun] {
+    try runs().filter { $0.kind == .rollback && $0.ended == nil }
+  }
+
+  /// The run that the last rollback was undoing when it was cut off; nil where it ended, where it restored nothing, and
+  /// where a run has begun since.
+  package func runOfInterruptedRollback() throws -> LedgerRun? {
     let rollbacks = try runs().prefix { $0.kind == .rollback && $0.ended == nil }
     guard let first = rollbacks.last else { return nil }
     var name: String?
@@ -295,7 +300,7 @@ extension Ledger {
       LIMIT 1
       """, [.real(first.started)]
     ) { name = $0.value(0).text }
-    return try name.map { (Array(rollbacks), try run(named: $0)) }
+    return try name.map { try run(named: $0) }
   }
 
   /// The last run, whichever pipeline's, that had begun by a time; where the clock was set back since, the

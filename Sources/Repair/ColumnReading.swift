@@ -195,11 +195,11 @@ extension StoreSalvage {
         $0.message == "missing table \(table)" || $0.message == "missing join table \(table)"
       }
     }
-    if reading.isFromText {
-      let found = Set(reading.further.map { "missing column \(table).\($0)" })
-      structure.removeAll { found.contains($0.message) }
-      schema.define(table, reading.columns)
-    }
+    let found = Set(
+      ((reading.isFromText ? reading.further : []) + reading.renamings.map(\.to))
+        .map { "missing column \(table).\($0)" })
+    structure.removeAll { found.contains($0.message) }
+    if reading.isFromText { schema.define(table, reading.columns) }
   }
 }
 

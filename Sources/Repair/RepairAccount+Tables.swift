@@ -94,7 +94,8 @@ extension RepairAccount {
        ORDER BY 2, 3, 1
       """)
     let ofIndexes = salvage.pairsOfIndexes[NameKey(join.name)] ?? KeyRanges()
-    var (same, other): ([SQLiteValue], [SQLiteValue]) = ([], [])
+    var (same, other): ((count: Int64, keys: KeyRanges), (count: Int64, keys: KeyRanges))
+    (same, other) = ((0, KeyRanges()), (0, KeyRanges()))
     var first: (pair: [SQLiteValue], places: [SQLiteValue])?
     while try rows.step() {
       if ofIndexes.contains(rows.int64(0)) { continue }
@@ -104,20 +105,22 @@ extension RepairAccount {
         first = (pair, places)
         continue
       }
-      if known.places == places { same.append(pair[0]) } else { other.append(pair[0]) }
+      if known.places == places { same.count += 1 } else { other.count += 1 }
+      guard let key = pair[0].integer else { continue }
+      if known.places == places { same.keys.insert(key) } else { other.keys.insert(key) }
     }
-    if !same.isEmpty {
+    if same.count > 0 {
       report.rebuilt.append(
         .init(
           .pair, entity: join.entity.rawValue, property: join.relationship,
-          count: Int64(same.count), keys: KeyRanges(same.compactMap(\.integer)),
+          count: same.count, keys: same.keys,
           "had pairs more than once, of which one is kept"))
     }
-    if !other.isEmpty {
+    if other.count > 0 {
       report.doubtful.append(
         .init(
           .order, entity: join.entity.rawValue, property: join.relationship,
-          count: Int64(other.count), keys: KeyRanges(other.compactMap(\.integer)),
+          count: other.count, keys: other.keys,
           "had pairs more than once, each in another place of its list: one of them is kept"))
     }
   }

@@ -193,7 +193,8 @@ struct RepairAccount {
   /// `Z_MAX` of each root entity as the source has it, where that can be.
   ///
   /// A row is an entity's by its name or by its number, either of which may be damaged; the name may be the one before
-  /// an in-place migration, too. Of several rows the highest counts: no key may be given out twice.
+  /// an in-place migration, too. Of several rows the highest counts: no key may be given out twice. -1 stands for what
+  /// is none.
   private func storedHighestKeys() throws -> [EntityName: Int64] {
     let (binding, connection) = (salvage.binding, salvage.binding.store.connection)
     var found: [EntityName: Int64] = [:]
@@ -206,12 +207,12 @@ struct RepairAccount {
     let rows = try connection.prepare("SELECT Z_ENT, Z_NAME, Z_MAX FROM Z_PRIMARYKEY")
     while try rows.step() {
       // An entity of the model may have the name of one of history's.
-      guard let number = rows.value(0).integer, PrimaryKeyRow.historyNames[number] == nil,
-        let highest = rows.value(2).integer, highest >= 0
+      guard let number = rows.value(0).integer, PrimaryKeyRow.historyNames[number] == nil
       else { continue }
+      let highest = max(rows.value(2).integer ?? -1, -1)
       let named = rows.value(1).text.map { EntityName($0) }
       for name in Set([named, roots[number]].compactMap(\.self)) {
-        found[name] = max(found[name] ?? 0, highest)
+        found[name] = max(found[name] ?? -1, highest)
       }
     }
     return found
@@ -252,7 +253,9 @@ struct RepairAccount {
       report.rebuilt.append(
         .init(
           .primaryKey, entity: root.rawValue,
-          "had Z_MAX \(stored), lower than its highest Z_PK \(known)"))
+          stored < 0
+            ? "had no number in Z_MAX; it has \(known) now, and higher keys may have been given out"
+            : "had Z_MAX \(stored), lower than its highest Z_PK \(known)"))
     }
     addKnown(lost, of: table, evidence)
     let named = (evidence?.possibleKeys ?? KeyRanges()).subtracting(kept).subtracting(lost)

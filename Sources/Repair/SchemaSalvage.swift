@@ -142,10 +142,11 @@ struct SchemaSalvage {
   /// - Returns: What had another name or was of such a table, as it was.
   mutating func spell(_ names: [[UInt8]: String]) -> [Entry] {
     var changed: [Entry] = []
+    let known = Set(entries.filter { $0.kind == .table }.map { NameKey($0.name) })
     for (place, entry) in entries.enumerated() where entry.kind != .view {
-      guard let name = names[entry.table.columnKey], !name.isSameName(as: entry.table) else {
-        continue
-      }
+      guard let name = names[entry.table.columnKey], !name.isSameName(as: entry.table),
+        !known.contains(NameKey(name))
+      else { continue }
       changed.append(entry)
       entries[place].table = name
       if entry.kind == .table { entries[place].name = name }

@@ -266,14 +266,14 @@ extension StoreSalvage {
       let insertion = try salvage.prepare(
         "INSERT INTO \(quoted(name)) (\(quoted(join.firstColumn)), \(quoted(join.secondColumn))) "
           + "VALUES (?1, ?2)")
-      var rows: [Int64] = []
+      var rows = KeyRanges()
       for pair in found.pairs {
         try insertion.bind(1, pair.first)
         try insertion.bind(2, pair.second)
         try insertion.run()
-        rows.append(salvage.lastInsertRowID)
+        rows.insert(salvage.lastInsertRowID)
       }
-      pairsOfIndexes[key] = KeyRanges(rows)
+      pairsOfIndexes[key] = rows
     }
   }
 }

@@ -20,8 +20,8 @@ public final class Connection {
     case create
   }
 
-  /// 16 MiB, those of a schema included, which are held in memory several times. A table of as many columns as
-  /// there may be has names of 8 KiB then.
+  /// 16 MiB: those of a schema are held in memory several times. A table of as many columns as there may be has names
+  /// of 8 KiB then.
   static let mostStatementBytes: Int32 = 16 << 20
 
   /// The path as given.
@@ -289,6 +289,11 @@ extension Connection {
       throw SQLiteError.failed(
         code: SQLITE_MISUSE, message: "the connection is closed", statement: statement,
         database: path)
+    }
+    // One that is made of a schema has each of its names twice, and each quote of a name, too. The schema was read, and
+    // held to its own bound, before anything could be made of it.
+    if statement.utf8.count > Connection.mostStatementBytes {
+      sqlite3_limit(handle, SQLITE_LIMIT_SQL_LENGTH, 5 * Connection.mostStatementBytes)
     }
     return handle
   }

@@ -89,4 +89,14 @@ import Testing
         == [[.text("Step"), .integer(777)]])
     #expect(report.lost.isEmpty, "\(report.lost)")
   }
+
+  @Test(arguments: ["NULL", "'many'", "-5", "1.5"])
+  func `names an entity whose highest key is no number that can be one`(highest: String) throws {
+    let patient = try Patient(rows: 5)
+    try patient.sql("UPDATE Z_PRIMARYKEY SET Z_MAX = \(highest) WHERE Z_NAME = 'Step'")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    let said = report.rebuilt.filter { $0.subject == .primaryKey && $0.entity == "Step" }
+    #expect(said.count == 1 && said[0].message.contains("had no number in Z_MAX"), "\(said)")
+  }
 }

@@ -166,6 +166,7 @@ import Testing
       #expect(report.doubtful.isEmpty, "\(report.doubtful)")
       let said = report.rebuilt.map(\.message)
       #expect(said.contains("the column ZSTEP.ZCODE was called zCode"), "\(said)")
+      #expect(!said.contains { $0.hasPrefix("missing column") }, "\(said)")
       #expect(!said.contains { $0.contains("damaged") }, "\(said)")
     }
   }

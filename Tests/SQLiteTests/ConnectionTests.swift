@@ -290,6 +290,17 @@ import Testing
     }
   }
 
+  /// Of a table with the longest statement there may be, one that names its columns twice is longer.
+  @Test func `takes a longer statement that was made of a schema`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    let names = (0..<1_000).map { "\"\($0)" + String(repeating: "n", count: 9_000) + "\"" }
+      .joined(separator: ", ")
+    try database.execute("CREATE TABLE a (\(names)); CREATE TABLE b (\(names))")
+    try database.execute("INSERT INTO a (\(names)) SELECT \(names) FROM b")
+    #expect(
+      try database.prepare("INSERT INTO a (\(names)) SELECT \(names) FROM b").columnCount == 0)
+  }
+
   @Test func `keeps to its limits`() throws {
     let database = try Connection(path: ":memory:", mode: .create)
     database.setLengthLimit(1000)

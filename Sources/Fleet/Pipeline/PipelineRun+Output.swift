@@ -32,6 +32,9 @@ extension PipelineRun {
       // It may be that of a start under the new settings, which was killed before it wrote that down.
       if try !isUntouched && DurableFile.exists(directory(of: store).journal) { return nil }
       words += ", by another build or under other settings, and stays as it is"
+      if !SettingsDigest.areOfSameModels(known.settings, settings) {
+        words += "; whether by these mapping models is not known"
+      }
     }
     return Outcome(store: store, result: earlier(known, words, books), isEarlier: true)
   }

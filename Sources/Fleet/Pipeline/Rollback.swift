@@ -111,14 +111,16 @@ package struct Rollback: Sendable {
     let now = Date().timeIntervalSince1970
     let ledger =
       try PipelineHistory.writing(places) ?? Ledger(writingAt: places.ledger, now: now)
-    let interrupted = try ledger.interruptedRollback()
+    // Whoever holds the lock is alone: they were killed.
+    let killed = try ledger.openRollbacks()
+    let interrupted = try ledger.runOfInterruptedRollback()
     let name = try RunFolder.timestamp(now) { name in
       try ledger.hasRun(named: name) || PipelineLedger.names(name, in: places.state)
     }
     var account = Account(self, ledger, Summary(rollback: name), started: now)
     let ends = try await finishInterrupted(ledger)
     var finished = Set(ends.map { FilePath($0.item.store) })
-    var undone = interrupted?.undone.name ?? ends.first { $0.ofOther == nil }?.item.run
+    var undone = interrupted?.name ?? ends.first { $0.ofOther == nil }?.item.run
     try account.take(ends, observe)
     if finishesCommits {
       let ends = try await finishCommits(ledger)
@@ -146,9 +148,9 @@ package struct Rollback: Sendable {
     // repeats a command that has ended would undo an earlier run.
     let left = rest.map { Self.pending($0.oldest) }
     for end in left { observe(end.item) }
-    if let interrupted, !isDry {
+    if !killed.isEmpty, !isDry {
       try ledger.writing {
-        for rollback in interrupted.rollbacks {
+        for rollback in killed {
           try ledger.end(
             rollback.name, at: Date().timeIntervalSince1970, exitCode: nil,
             ledger.counts(of: rollback), wasKilled: true)
