@@ -47,11 +47,12 @@ extension PairSet {
   /// - Parameter condition: About the owner, so that it holds for all pairs of one.
   func placed(_ condition: Condition) -> String {
     guard !lists.isEmpty || !ownerLists.isEmpty else { return kept(condition) }
-    // A place counts the members before it, which may be pairs of other owners.
+    // A place counts the members before it, which in a target's list may be pairs of other owners.
     let asked = Self.edges(parts, condition)
-    let related: Condition = { pair in
+    let ofTargets: Condition = { pair in
       parts.count <= Self.mostRelated ? "\(pair.target) IN (SELECT t FROM (\(asked)))" : "1"
     }
+    let related = lists.isEmpty ? condition : ofTargets
     var (ownerPlace, targetPlace, joins) = ("k.op", "k.tp", "")
     if !lists.isEmpty {
       ownerPlace = OrderPlace.sql(

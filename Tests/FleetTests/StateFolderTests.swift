@@ -90,14 +90,14 @@ import Testing
     #expect(!finding.isGood && finding.value.contains(file))
   }
 
-  @Test func `loses to whoever takes its lock what killed processes have left unfinished`() throws {
+  @Test func `loses to a run what killed processes have left unfinished`() throws {
     let scratch = try Scratch()
     let places = try places(scratch, isNamed: true)
     let left = [".run.json.partial-0", ".run.json.partial-1", ".ledger.sqlite.partial-0"]
     // Whoever writes those does not hold the lock.
     let others = [".control.json.partial-0", ".report.html.partial-0"]
     try write(left + others, places)
-    _ = try PipelineHistory.lock(places)
+    StateFolder(places).removeUnfinished()
     for name in left { #expect(try !DurableFile.exists(places.state.appending(name)), "\(name)") }
     for name in others { #expect(try DurableFile.exists(places.state.appending(name)), "\(name)") }
   }

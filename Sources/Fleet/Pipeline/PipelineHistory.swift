@@ -209,11 +209,9 @@ package enum PipelineHistory {
   package static func lock(
     _ places: PipelinePlaces, dismissesFollower: Bool = true
   ) throws -> PipelineLock {
-    let folder = StateFolder(places)
-    try folder.take()
+    try StateFolder(places).take()
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
-    folder.removeUnfinished()
     try ClusterWork.requireNone(in: places.state, of: FilePath(places.owner.file))
     try LeftResults(of: places).requireEnded()
     HolderMark.write(command: lease.token, in: places.state)
