@@ -23,6 +23,7 @@ extension CommitSteps {
     {
       let backup = journal.backup.store
       let isKept = try FileMark(reachable: backup) != nil
+      try completePutAside(journal)
       try removeWaiting(of: journal)
       try DurableFile.remove(CommitJournal.path(in: run))
       return isKept ? backup : nil

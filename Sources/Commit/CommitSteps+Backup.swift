@@ -86,10 +86,22 @@ extension CommitSteps {
       && isSound(journal.backup)
   }
 
+  /// Completes what is kept of a store that is gone: the main file is copied first, and what is in its folder of external
+  /// data is there still. Logs alone are of no use.
+  func completePutAside(_ journal: CommitJournal) throws {
+    let backup = journal.backup
+    if try FilePresence.isThere(backup.store) {
+      return try linkExternalData(journal, rightsOf: backup.store)
+    }
+    for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
+  }
+
   /// What this commit added, before a crash, is no part of the source.
-  private func linkExternalData(_ journal: CommitJournal) throws {
+  ///
+  /// - Parameter store: A store that is there; nil for the one that is replaced.
+  private func linkExternalData(_ journal: CommitJournal, rightsOf store: FilePath? = nil) throws {
     try ExternalDataFolder.link(
-      from: journal.files.externalDataFolder, of: journal.files.store,
+      from: journal.files.externalDataFolder, of: store ?? journal.files.store,
       to: journal.backup.externalDataFolder, except: journal.added)
   }
 }

@@ -69,6 +69,20 @@ extension StoreSwap {
       || steps.isWrittenCopy(journal)
   }
 
+  /// Looks whether the store of a commit in place is there, or had been replaced before it went. Nothing is changed.
+  ///
+  /// - Throws: ``CommitError/storeMissing(store:backup:)`` where it is not, as
+  ///   ``recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)`` does.
+  package static func requireStore(ofCommitIn run: RunDirectory, at store: FilePath) throws {
+    guard let found = try CommitJournal.read(in: run) else { return }
+    let journal = try found.checked(in: run, source: store, destination: store)
+    let steps = CommitSteps(run: run)
+    guard journal.state < .replaced, try !FilePresence.isThere(store),
+      try steps.isExchangeRuledOut(journal), try !steps.isInPlace(journal)
+    else { return }
+    throw CommitError.storeMissing(store: store, backup: journal.backup.store)
+  }
+
   static func recover(
     _ found: CommitJournal, _ run: RunDirectory, _ isStoreOffline: Bool,
     _ leases: [LeaseToken] = [], acceptsDamage: Bool = false, originals: FilePath? = nil

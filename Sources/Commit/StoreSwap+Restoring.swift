@@ -120,6 +120,20 @@ extension StoreSwap {
       isStoreOffline, leases)
   }
 
+  /// Completes what a restoration that was cut off has put aside of a store that is gone by now.
+  ///
+  /// - Parameter found: Its journal, which may be forgotten since.
+  /// - Returns: The paths of that. Nothing lies there where nothing was put aside.
+  package static func completePutAside(
+    _ found: CommitJournal, of backup: StoreFiles, to store: FilePath, run: RunDirectory,
+    leases: [LeaseToken] = []
+  ) throws -> StoreFiles {
+    let journal = try found.checked(in: run, source: store, destination: store, restored: backup)
+    try leases.requireCurrent(store: store)
+    try CommitSteps(run: run, mayHaveUnfinished: true, leases: leases).completePutAside(journal)
+    return journal.backup
+  }
+
   /// Takes a restoration back of which the store is gone: nothing of it is left at the path.
   package static func abandonRestoration(
     of backup: StoreFiles, to store: FilePath, run: RunDirectory, leases: [LeaseToken] = []

@@ -76,6 +76,7 @@ import Testing
       try? DurableSteps.observing(with: { _, _ in try crash.pass() }) { _ = try fixture.restore() }
       guard let journal = try CommitJournal.read(in: fixture.run) else { continue }
       let hasKept = try FileMark(journal.backup.store) != nil
+      if !hasKept { try write("a log alone", to: journal.backup.wal) }
       try DurableFile.remove(fixture.store.store)
       do {
         _ = try fixture.recover()
@@ -84,7 +85,10 @@ import Testing
         try StoreSwap.abandonRestoration(
           of: fixture.backup, to: fixture.store.store, run: fixture.run)
       }
-      #expect(try (FileMark(journal.backup.store) != nil) == hasKept, "step \(step)")
+      #expect(
+        try fixture.keptContents()
+          == (hasKept ? fixture.after.filter { !$0.key.contains(".godwit-") } : [:]),
+        "step \(step)")
       if hasKept { #expect(try fixture.swap.content(of: journal.backup.store) == .new) }
       #expect(try FileMark(fixture.backup.store) != nil, "step \(step)")
       let left = files(below: fixture.swap.folder)

@@ -236,6 +236,8 @@ import Testing
   @Test func `is put back where its store is gone`() throws {
     let killed = try killed { try notes() }
     try FileManager.default.removeItem(atPath: killed.path)
+    let dry = try killed.folder.godwit(["rollback"], ["--dry-run"])
+    #expect(dry.status == 0, "\(dry.messages)")
     let rollback = try killed.folder.godwit(["rollback"])
     #expect(rollback.status == 0, "\(rollback.messages)")
     #expect(try killed.folder.contentsOfStoresAlone() == killed.before)

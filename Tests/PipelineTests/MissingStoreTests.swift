@@ -17,14 +17,19 @@ import Testing
   private func migratedStore(
     _ state: [String] = []
   ) throws -> (PipelineFolder, [String: Data], String) {
+    let (folder, before, store) = try newStore()
+    let run = try Godwit.run(["run", folder.url.path, "--json"] + state)
+    try #require(run.status == 0, "\(run.messages)")
+    return (folder, before, store)
+  }
+
+  private func newStore() throws -> (PipelineFolder, [String: Data], String) {
     let folder = try PipelineFolder("recipes-2.0")
     var fleet = RecipesFleet(stores: 1, rows: 60, seed: 21)
     (fleet.logs, fleet.external) = (.all, true)
     try fleet.write(to: folder.path("stores"))
     let before = try folder.storeContents()
     let log = try #require(before.keys.first { $0.hasSuffix("-wal") })
-    let run = try Godwit.run(["run", folder.url.path, "--json"] + state)
-    try #require(run.status == 0, "\(run.messages)")
     return (folder, before, folder.path("stores/\(log.dropLast(4))"))
   }
 
@@ -129,11 +134,28 @@ import Testing
     #expect(leftovers(folder) == [])
   }
 
+  private func externalData(of store: String) -> Set<String> {
+    let file = URL(fileURLWithPath: store)
+    let stem = file.deletingPathExtension().lastPathComponent
+    let folder = file.deletingLastPathComponent().path + "/.\(stem)_SUPPORT/_EXTERNAL_DATA"
+    return Set((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
+  }
+
+  /// Whether a rollback was cut off whose journal says that the backup is in its place.
+  private func isReplaced(in folder: PipelineFolder) -> Bool {
+    guard let name = try? folder.names(in: "state/rollbacks").first,
+      let journal = try? folder.bytes("state/rollbacks/\(name)/journal.json")
+    else { return false }
+    let text = String(decoding: journal, as: UTF8.self)
+    return ["replaced", "finished"].contains { text.contains(#""state":"\#($0)""#) }
+  }
+
   /// It was cut off while the store was there.
   @Test func `puts all of the backup back where the store is removed after a crash in it`() throws {
-    var (step, aside) = (2, 0)
+    var (step, aside, replaced) = (2, 0, 0)
     while true {
       let (folder, before, store) = try migratedStore()
+      let external = externalData(of: store)
       let killed = try rollBack(folder, killAfter: step)
       if killed.status == 0 { break }
       try #require(killed.status == -SIGKILL, "step \(step): \(killed.messages)")
@@ -144,6 +166,15 @@ import Testing
       // Written down as restored: who removes it then has removed a store that was whole.
       if dry.summary["found"] as? Int == 0 { break }
       #expect(dry.status == 0 && dry.summary["restored"] as? Int == 1, "step \(step)")
+      // It is killed once more, or refused, before it ends.
+      if isReplaced(in: folder) {
+        #expect(try rollBack(folder, killAfter: 5).status == -SIGKILL, "step \(step)")
+        replaced += 1
+      } else if step.isMultiple(of: 2) {
+        try Data(count: 5000).write(to: URL(fileURLWithPath: store + "-wal"))
+        #expect(try rollBack(folder).status == 3, "step \(step)")
+        try FileManager.default.removeItem(atPath: store + "-wal")
+      }
       let rollback = try rollBack(folder)
       #expect(rollback.status == 0, "step \(step): \(rollback.output) \(rollback.messages)")
       #expect(try folder.contentsOfStoresAlone() == before, "step \(step)")
@@ -156,10 +187,39 @@ import Testing
           of: kept.map { folder.path("stores/" + $0) }), "step \(step)")
       #expect(!list.contains { $0["state"] as? String == "unlisted" }, "step \(step)")
       #expect(leftovers(folder).allSatisfy { $0.contains("rolled-back") }, "step \(step)")
+      for name in kept {
+        #expect(externalData(of: folder.path("stores/" + name)) == external, "step \(step)")
+      }
       if !kept.isEmpty { aside += 1 }
       step += 5
     }
-    #expect(aside > 3)
+    #expect(aside > 3 && replaced > 0)
+  }
+
+  /// It is the source, and no backup has it whole.
+  @Test func `refuses one that went before the commit of a killed run had replaced it`() throws {
+    for step in stride(from: 15, to: 75, by: 6) {
+      let (folder, before, store) = try newStore()
+      guard try Godwit.run(folder, killAfter: step).status == -SIGKILL else { break }
+      let names = (try? folder.names(in: "state/stores")) ?? []
+      guard
+        names.contains(where: {
+          FileManager.default.fileExists(atPath: folder.path("state/stores/\($0)/journal.json"))
+        }),
+        try folder.contentsOfStoresAlone() == before
+      else { continue }
+      for suffix in ["", "-wal", "-shm"] {
+        try? FileManager.default.removeItem(atPath: store + suffix)
+      }
+      for options in [["--dry-run"], []] {
+        let rollback = try rollBack(folder, options)
+        #expect(rollback.status == 3, "\(options): \(rollback.messages)")
+        let reasons = rollback.results[store]?["reasons"] as? [[String: Any]]
+        #expect(reasons?.first?["reason"] as? String == "commit", "\(options)")
+      }
+      return
+    }
+    Issue.record("no step between the journal and the exchange")
   }
 
   @Test func `ends with what an application wrote to the copy that was in the store's place`()

@@ -75,23 +75,8 @@ extension Rollback {
     if let reason = reach.refusal(of: commit.store) {
       return End(item: Item(store: store, verdict: .refused, reasons: [reason]))
     }
-    if isDry {
-      // With one of a version, only the commit's end tells whether the store is among them.
-      guard commit.isOwn, selection.run ?? commit.run.name == commit.run.name,
-        selection.version == nil
-      else { return nil }
-      var item = Item(store: store, verdict: .restored)
-      item.run = commit.run.name
-      item.reasons = [
-        RunReport.Reason(
-          reason: "note",
-          message:
-            "Run \(commit.run.name) was killed while it committed \(store). The commit is brought to its end "
-            + "first.")
-      ]
-      return End(item: item)
-    }
     do {
+      if isDry { return try expectedEnd(of: commit) }
       let kept = try await storeRun(commit).finishCommit { result in
         try write(result, of: commit, to: ledger)
       }
@@ -108,6 +93,25 @@ extension Rollback {
       item.run = commit.run.name
       return End(item: item)
     }
+  }
+
+  /// What is said of a commit where nothing is to be changed.
+  private func expectedEnd(of commit: CutOffCommit) throws -> End? {
+    try StoreSwap.requireStore(ofCommitIn: commit.directory, at: commit.store)
+    // With one of a version, only the commit's end tells whether the store is among them.
+    guard commit.isOwn, selection.run ?? commit.run.name == commit.run.name,
+      selection.version == nil
+    else { return nil }
+    var item = Item(store: commit.store.string, verdict: .restored)
+    item.run = commit.run.name
+    item.reasons = [
+      RunReport.Reason(
+        reason: "note",
+        message:
+          "Run \(commit.run.name) was killed while it committed \(commit.store). The commit is brought to its end "
+          + "first.")
+    ]
+    return End(item: item)
   }
 
   private func storeRun(_ commit: CutOffCommit) -> StoreRun {

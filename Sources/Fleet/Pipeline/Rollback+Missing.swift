@@ -174,16 +174,19 @@ extension Rollback {
   }
 
   /// Goes on where the rollback of a store was cut off that somebody has removed since. What had been put aside of it
-  /// stays, and is written down once the backup is in its place.
+  /// stays, and is written down at the end of this rollback.
   ///
-  /// - Parameter begun: The journal of that rollback.
+  /// - Parameter begun: The journal of that rollback. Its file may still be there: what ends it comes after what was
+  ///   put aside is in `restore.json`.
   func finishGone(
     _ task: RestoreTask, _ known: LedgerBackup, _ begun: CommitJournal
   ) throws -> End? {
-    var (task, begun) = (task, begun)
-    begun.store = task.store
+    var task = task
     task.isMissing = true
-    if var kept = try KeptBackup(begun.backup, beside: FilePath(task.store)) {
+    let store = task.storeFiles.store
+    let aside = try StoreSwap.completePutAside(
+      begun, of: task.backupFiles, to: store, run: directory(of: task), leases: leases)
+    if var kept = try KeptBackup(aside, beside: store) {
       kept.marks.isExternalInStore = nil
       task.aside = LedgerBackup(
         path: kept.path, folder: kept.folder, store: task.store, run: task.name, kind: .replaced,

@@ -138,7 +138,12 @@ extension Rollback {
         }
         end?.started = start
         end?.ofOther = other
-        if end?.item.verdict != .restored { try forget(task) }
+        if end?.item.verdict != .restored {
+          // As it is written down by now: with what was put aside, which nothing else names.
+          let left = try Self.task(in: directory) ?? task
+          try keepAside(of: left, other, ledger)
+          try forget(left)
+        }
         if let end { ends.append(end) }
       } catch {
         var end = End(item: Self.refusal(of: backup, error))
@@ -150,6 +155,29 @@ extension Rollback {
     return ends
   }
 
+  /// Writes down what a rollback that is given up had put aside, as of the rollback that did so: it may have been
+  /// killed before it was written down itself.
+  ///
+  /// - Parameter other: That rollback, where it is another pipeline's.
+  private func keepAside(of task: RestoreTask, _ other: LedgerRun?, _ ledger: Ledger) throws {
+    guard let aside = task.aside, try FileMark(reachable: FilePath(aside.path)) != nil else {
+      return
+    }
+    let now = Date().timeIntervalSince1970
+    let killed =
+      other
+      ?? LedgerRun(
+        name: task.name, kind: .rollback, pipeline: places.owner.pipeline,
+        file: places.owner.file, started: now, host: MachineName.text)
+    try ledger.writing {
+      if try !ledger.hasRun(named: killed.name) {
+        try ledger.begin(killed)
+        try ledger.end(killed.name, at: now, exitCode: nil, nil, wasKilled: true)
+      }
+      try ledger.add(aside)
+    }
+  }
+
   /// Goes on where the rollback of a store was cut off that was there.
   ///
   /// - Returns: Nil where the store is as it was.
@@ -158,12 +186,12 @@ extension Rollback {
   ) throws -> End? {
     let store = FilePath(task.store)
     let begun = try CommitJournal.read(in: directory)
-    var found = StoreSwap.Recovery.nothing
-    do {
-      found = try StoreSwap.recoverRestoration(
-        of: StoreFiles(FilePath(task.backup)), to: store, run: directory,
-        isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
-    } catch CommitError.storeMissing {}
+    // Before the journal goes, which alone names what was put aside.
+    if let begun, try !FilePresence.isThere(store) { return try finishGone(task, known, begun) }
+    let found = try StoreSwap.recoverRestoration(
+      of: StoreFiles(FilePath(task.backup)), to: store, run: directory,
+      isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
+    // It may have gone meanwhile.
     if let begun, try !FilePresence.isThere(store) { return try finishGone(task, known, begun) }
     if case .committed(let journal) = found { return try end(journal, task) }
     guard let aside = begun?.backup.store, try FileMark(reachable: aside) != nil else { return nil }
