@@ -10,6 +10,12 @@ extension StoreBinding {
   ///
   /// - Throws: `SQLiteError` for a schema that cannot be read.
   package func constraintNotes() throws -> [String] {
+    try Self.recentConstraints.output(for: form) { try findConstraintNotes() }
+  }
+
+  private static let recentConstraints = RecentResults<Form, [String]>(limit: 4)
+
+  private func findConstraintNotes() throws -> [String] {
     let tables =
       layout.tables.map { (name: $0.name, entities: $0.entities) }
       + joinTables.map { (name: $0.name, entities: [EntityName]()) }
