@@ -1,26 +1,11 @@
 import Glibc
-import Synchronization
 
 /// Memory of this process, as the kernel counts it.
 package enum ProcessMemory {
   /// Highest resident set so far, in bytes.
   ///
-  /// Source: proc(5), "VmHWM". What getrusage(2) calls the peak begins with that of the process which started this one:
-  /// where it is what was read last, it is ours, and costs a tenth.
+  /// Source: proc(5), "VmHWM". What getrusage(2) calls the peak begins with that of the process which started this one.
   package static var peakResidentBytes: Int64 {
-    var usage = rusage()
-    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-    if Int64(usage.ru_maxrss) * 1024 == known.load(ordering: .relaxed) {
-      return Int64(usage.ru_maxrss) * 1024
-    }
-    let peak = readPeak()
-    known.store(peak, ordering: .relaxed)
-    return peak
-  }
-
-  private static let known = Atomic<Int64>(0)
-
-  private static func readPeak() -> Int64 {
     let file = open("/proc/self/status", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return 0 }
     defer { close(file) }
