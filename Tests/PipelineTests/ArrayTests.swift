@@ -119,6 +119,32 @@ import Testing
     #expect(try Godwit.task(manifest, 0).status == 0)
   }
 
+  /// A task says that a bundle is done, waits for the disk, and lets go of it. One that stands still meanwhile
+  /// is not waited for long.
+  @Test(arguments: [true, false])
+  func `leave no folder where a task ends after what it has said`(ends: Bool) throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try folder.manifests().first)
+    let array = URL(fileURLWithPath: manifest).deletingLastPathComponent().path
+    #expect(try Godwit.task(manifest, 0).status == 0)
+    let lock = open(array + "/0.lock", O_RDWR | O_CLOEXEC)
+    try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && futimens(lock, nil) == 0)
+    if ends {
+      Thread.detachNewThread {
+        sleep(2)
+        close(lock)
+      }
+    }
+    let run = try folder.godwit(["run"])
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
+    #expect(try folder.manifests().isEmpty == ends)
+    guard !ends else { return }
+    close(lock)
+    #expect(try folder.godwit(["run"]).status == 0)
+    #expect(try folder.manifests().isEmpty)
+  }
+
   @Test func `are not touched once their permit is gone`() throws {
     let folder = try orders(2)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)

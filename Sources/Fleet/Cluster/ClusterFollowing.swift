@@ -15,6 +15,8 @@ struct ClusterFollowing {
   var uncut: [FoundStore] = []
   /// Results of stores that have not begun.
   var early: [FilePath: PipelineRun.Outcome] = [:]
+  /// Arrays whose bundles are done, and whose folders are still there.
+  var finished: [ClusterArray] = []
   /// Nothing, or the list would be thousands of paths.
   let running: Set<FoundStore> = []
   private var said: Set<String> = []

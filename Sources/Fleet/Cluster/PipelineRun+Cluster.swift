@@ -85,6 +85,8 @@ extension PipelineRun {
         } else if !work.isEmpty || Task.isCancelled {
           work.endQuestions()
           try await stop(&work, scheduler, &flow, &follow, setting, &summary)
+        } else {
+          try await awaitEnd(of: &follow.finished, setting)
         }
         (summary.resubmitted, summary.neverStarted) = (
           work.report.resubmitted, work.report.neverStarted
@@ -264,7 +266,8 @@ extension PipelineRun {
       ended.append(outcome)
     }
     try await take(ended, &flow, setting, &summary)
-    for var array in try work.takeFinished() { try await takeLast(&array, [:], setting) }
+    follow.finished += try work.takeFinished()
+    try await takeLast(&follow.finished, setting)
     // A run that stops writes no permit.
     if !again.isEmpty, flow.stop == nil, !Task.isCancelled {
       work = try await adding(again, to: work, wave: flow.queue.wave)

@@ -34,9 +34,12 @@ extension PipelineRun {
 
   /// Writes down the results of an array that is over, and removes its folder unless somebody is still
   /// at work in it.
+  ///
+  /// - Returns: Whether the folder is gone.
+  @discardableResult
   func takeLast(
     _ array: inout ClusterArray, _ found: [FilePath: FoundStore], _ setting: Setting
-  ) async throws {
+  ) async throws -> Bool {
     try setting.lease.requireCurrent()
     try array.folder.revoke()
     // Who has begun is known once the folder has been read; what those write until they end comes after.
@@ -51,10 +54,29 @@ extension PipelineRun {
       _ = try await outcome(result, of: store, lane: nil, settings: array.header.settings, setting)
     }
     // One that is alive may have committed a store and not said so yet.
-    guard !isAlive, !array.isAlive() else { return }
+    guard !isAlive, !array.isAlive() else { return false }
     try setting.lease.requireCurrent()
     for store in array.stores.joined() { try clear(store, setting) }
     try array.folder.remove()
+    return true
+  }
+
+  /// Does the same to arrays that are finished, of which those are kept that somebody has not let go of yet:
+  /// a task says that its bundle is done, waits for the disk, and then ends.
+  func takeLast(_ arrays: inout [ClusterArray], _ setting: Setting) async throws {
+    var kept: [ClusterArray] = []
+    for var array in arrays where try await !takeLast(&array, [:], setting) { kept.append(array) }
+    arrays = kept
+  }
+
+  /// Waits for the tasks of finished arrays to end, not longer than for those of a run that stops: a task that
+  /// stands still leaves its folder to the next start.
+  func awaitEnd(of arrays: inout [ClusterArray], _ setting: Setting) async throws {
+    let end = ContinuousClock.now + .seconds(Self.stopSeconds)
+    while !arrays.isEmpty, !Task.isCancelled, ContinuousClock.now < end {
+      try? await Task.sleep(for: .milliseconds(100))
+      try await takeLast(&arrays, setting)
+    }
   }
 
   /// Takes up what earlier starts of the same run have submitted, and takes back the rest.
