@@ -15,7 +15,8 @@ final class StagesHere: StageWorkers, @unchecked Sendable {
   private let opened: OpenedStores
   private var runner: TaskRunner?
   private let stop = StopFlag()
-  private(set) var peakRSS: Int64 = 0
+  /// Of the process, and asked for once a store: to tell it costs more than a small task.
+  var peakRSS: Int64 { ProcessMemory.peakResidentBytes }
 
   private init(
     _ plan: MigrationPlan, _ run: RunDirectory, _ policies: PolicyRegistry, _ opened: OpenedStores
@@ -65,9 +66,7 @@ final class StagesHere: StageWorkers, @unchecked Sendable {
       Pace.keep(until: { stop.isSet })
       guard !stop.isSet, let runner else { throw CancellationError() }
       switch runner.perform(task) {
-      case .success(let finished):
-        peakRSS = max(peakRSS, finished.peakRSS)
-        return finished
+      case .success(let finished): return finished
       case .failure(let failed):
         failures += 1
         guard RetryPolicy.allowsRetry(failed.error, failures: failures) else {

@@ -82,8 +82,7 @@ package final class TaskRunner {
     return FinishedTask(
       task: task, summary,
       seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18, shares: shares,
-      processorSeconds: ThreadTime.processorSeconds - processorStart,
-      peakRSS: ProcessMemory.peakResidentBytes)
+      processorSeconds: ThreadTime.processorSeconds - processorStart)
   }
 
   private func stage(of task: WorkerTask, _ context: ShardContext) throws -> ShardSummary {

@@ -37,21 +37,17 @@ package struct WorkerLoop {
         runner.open(RunDirectory(FilePath(run)), assembled: assembled)
       case .task(let task):
         Pace.keep()
-        let answer = runner.perform(task)
-        if case .failure = answer, FileLimit.isReached { _exit(FileLimit.exitCode) }
-        try output.send(WorkerMessage(answer))
+        switch runner.perform(task) {
+        case .success(var finished):
+          finished.peakRSS = ProcessMemory.peakResidentBytes
+          try output.send(.finished(finished))
+        case .failure(let failed):
+          if FileLimit.isReached { _exit(FileLimit.exitCode) }
+          try output.send(.failed(failed))
+        }
       case .finished, .failed, .beat, nil:
         throw StageError.outOfOrder("something that is not a request")
       }
-    }
-  }
-}
-
-extension WorkerMessage {
-  init(_ answer: Result<FinishedTask, FailedTask>) {
-    switch answer {
-    case .success(let finished): self = .finished(finished)
-    case .failure(let failed): self = .failed(failed)
     }
   }
 }

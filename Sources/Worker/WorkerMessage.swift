@@ -42,8 +42,9 @@ package struct FinishedTask: Codable, Sendable, Equatable {
   package var seconds: Double
   /// How long a processor worked for it: less than ``seconds`` where others had it.
   package var processorSeconds: Double?
-  /// The most memory that the worker has held so far, in bytes.
-  package var peakRSS: Int64
+  /// The most memory that the worker process has held so far, in bytes; 0 where the task was done in the process
+  /// that wanted it, which asks for its own.
+  package var peakRSS: Int64 = 0
   /// What the summary of the checkpoint says, so that nobody needs to open it. Nil for nothing.
   package var findings: [StoreFinding]?
   /// Likewise.
@@ -55,8 +56,7 @@ package struct FinishedTask: Codable, Sendable, Equatable {
 
   package init(
     task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double,
-    processorSeconds: Double? = nil, peakRSS: Int64, findings: [StoreFinding] = [],
-    losses: [Loss] = []
+    processorSeconds: Double? = nil, findings: [StoreFinding] = [], losses: [Loss] = []
   ) {
     stage = task.stage
     unit = task.unit
@@ -64,7 +64,6 @@ package struct FinishedTask: Codable, Sendable, Equatable {
     self.bytes = bytes
     self.seconds = seconds
     self.processorSeconds = processorSeconds
-    self.peakRSS = peakRSS
     self.findings = findings.isEmpty ? nil : findings
     self.losses = losses.isEmpty ? nil : losses
   }
@@ -107,11 +106,11 @@ extension FinishedTask {
   /// - Parameter shares: How the time was divided, where the task was a pass over rows.
   init(
     task: WorkerTask, _ summary: ShardSummary, seconds: Double, shares: StageClock?,
-    processorSeconds: Double, peakRSS: Int64
+    processorSeconds: Double
   ) {
     self.init(
       task: task, rows: summary.rows, bytes: summary.bytes, seconds: seconds,
-      processorSeconds: processorSeconds, peakRSS: peakRSS,
+      processorSeconds: processorSeconds,
       findings: shares == nil ? summary.findings : [], losses: summary.losses ?? [])
     parts = shares.map { summary.parts(shares: $0.shares) }
   }
