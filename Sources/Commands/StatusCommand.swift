@@ -189,7 +189,7 @@ enum HistoryRecord {
     var started: Double
     var ended: Double?
     /// How long its starts were at work, without the time between them: those that ended, and those that were
-    /// killed up to their last store. Nil for one that is under way, or that was killed and nothing has begun since.
+    /// killed up to their last store. Nil while a start is at work, or where one was killed and nothing has begun since.
     var workedSeconds: Double?
     var exitCode: Int?
     var starts: Int

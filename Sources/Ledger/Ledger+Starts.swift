@@ -15,13 +15,18 @@ extension Ledger {
       """, [.text(run), .optional(end)])
   }
 
+  /// A start has left a run to others, which goes on: from now on nobody is at work here.
+  package func leave(_ run: String, at time: Double) throws {
+    try countWork(of: run, until: time)
+  }
+
   /// When a run came to the end of its last store, in SQL.
   private static let lastStore = """
     (SELECT max(a.ended) FROM attempts AS a
      WHERE a.run = runs.id AND a.verdict NOT IN ('gone', '\(untried)'))
     """
 
-  /// For a query of runs: NULL while a start may be at work. One without an end was killed where another start, whichever
+  /// For a query of runs: NULL while a start may be at work. One that others were left has none that is. One without an end was killed where another start, whichever
   /// pipeline's, has begun after it: nobody else is at work then.
   var workedColumn: String {
     guard has(.workedTime), has(.starts) else {
@@ -29,7 +34,7 @@ extension Ledger {
     }
     return """
       CASE
-        WHEN ended IS NOT NULL THEN worked
+        WHEN ended IS NOT NULL OR resumed IS NULL THEN worked
         WHEN (SELECT max(id) FROM starts) > (SELECT max(id) FROM starts WHERE time = runs.resumed)
         THEN coalesce(worked, 0) + max(0, coalesce(\(Self.lastStore), resumed) - resumed)
       END

@@ -21,7 +21,7 @@
 ///       host          where the last start was
 ///       workers       of the last start
 ///       options       of the last start: a JSON array of the command line's arguments
-///       resumed       when the last start began; NULL once it has ended
+///       resumed       when the last start began; NULL once it has ended, or left the run to others
 ///       worked        seconds that its starts which ended were at work, and those that were killed and resumed
 ///                     up to their last store; NULL where it is not known
 ///       message       why the last start ended before it had a result; NULL where it had one

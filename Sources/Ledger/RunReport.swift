@@ -57,7 +57,7 @@ package struct RunReport: Codable, Sendable, Equatable {
     /// How long it took, from the first start to the last end, pauses between starts included.
     package var seconds: Double?
     /// How long its starts were at work, without the time between them: those that ended, and those that were
-    /// killed up to their last store. Nil for one that is under way, or that was killed and nothing has begun since.
+    /// killed up to their last store. Nil while a start is at work, or where one was killed and nothing has begun since.
     package var workedSeconds: Double?
     /// The exit code of its last start; nil for one that is under way, or that was killed.
     package var exitCode: Int?

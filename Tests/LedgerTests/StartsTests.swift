@@ -198,6 +198,21 @@ import Testing
     #expect(run.ended == 250_000 && run.exitCode == nil)
   }
 
+  /// Tasks of a cluster end stores in between, and no start is at work.
+  @Test func `of a start that left the run to others goes to when it did`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try begin(ledger, at: 1_000, isResumed: false)
+    try ledger.writing { try ledger.leave(LedgerSample.run.name, at: 1_002) }
+    #expect(try worked(ledger) == 2)
+    try ledger.writing { try ledger.add(LedgerSample.failed("ada", at: 40_000)) }
+    #expect(try worked(ledger) == 2)
+    try begin(ledger, at: 73_000)
+    #expect(try worked(ledger) == nil)
+    try end(ledger, at: 73_005)
+    #expect(try worked(ledger) == 7)
+  }
+
   /// Another pipeline of the folder runs next, by a clock that was set back.
   @Test
   func `of a start that was killed counts once another one begins, although nobody resumes it`()

@@ -202,10 +202,13 @@ final class RunHistory: Sendable {
 
   /// What became of stores, whether they were tried or not.
   ///
-  /// - Parameter isAtEnd: ``end(at:exitCode:_:)`` follows.
+  /// - Parameter isAtEnd: ``end(at:exitCode:_:)`` follows. Else the start leaves the run to others.
   func settle(_ stores: [LedgerStanding], of pipeline: String, run: String, isAtEnd: Bool) {
     state.withLock { $0.standings = stores }
-    ledger.change(isFollowed: isAtEnd) { try $0.settle(stores, of: pipeline, run: run) }
+    ledger.change(isFollowed: isAtEnd) {
+      try $0.settle(stores, of: pipeline, run: run)
+      if !isAtEnd { try $0.leave(run, at: Date().timeIntervalSince1970) }
+    }
   }
 
   /// How many stores of a pipeline are known below a folder.
