@@ -187,7 +187,7 @@ private struct TriggerComparison {
     if !keepsNumbers, compared.contains(where: isOfNumbers) { return false }
     let text = TriggerText(sql)
     if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
-    if !text.filledByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
+    if !text.namedByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
     return words.contains(trigger.table.columnKey) && words.allSatisfy(isSame)
   }
 

@@ -12,14 +12,16 @@ package struct TriggerText {
 
   package init(_ sql: String) { tokens = Self.tokens(of: Array(sql.utf8)) }
 
-  /// True for `SELECT *` and `SELECT t.*`.
-  package var takesAllColumns: Bool { tokens.indices.contains(where: isAllColumns) }
+  /// True for `SELECT *`, `SELECT t.*` and `NATURAL JOIN`, which compares whatever columns both tables have.
+  package var takesAllColumns: Bool {
+    tokens.indices.contains { isAllColumns($0) || isNaturalJoin($0) }
+  }
 
-  /// Tables of which `INSERT INTO t VALUES …` does not name the columns. In a trigger a table is neither
-  /// qualified nor renamed there.
-  package var filledByPlace: [String] {
+  /// Tables of which `INSERT INTO t VALUES …` or `(…) IN t` does not name the columns. In a trigger a table is
+  /// neither qualified nor renamed there.
+  package var namedByPlace: [String] {
     tokens.indices.compactMap { place in
-      guard isWord("INTO", at: place), place + 2 < tokens.count,
+      guard isWord("INTO", at: place) || isWord("IN", at: place), place + 2 < tokens.count,
         case .word(let table) = tokens[place + 1],
         tokens[place + 2] != .symbol(UInt8(ascii: "("))
       else { return nil }
@@ -35,6 +37,12 @@ package struct TriggerText {
     case .word(let word): ["SELECT", "DISTINCT", "ALL", "RETURNING"].contains(word.uppercased())
     default: false
     }
+  }
+
+  /// SQLite takes the words of a join in any order: `NATURAL LEFT OUTER JOIN`, `LEFT NATURAL JOIN`.
+  private func isNaturalJoin(_ place: Int) -> Bool {
+    isWord("NATURAL", at: place)
+      && tokens[place...].prefix(4).indices.contains { isWord("JOIN", at: $0) }
   }
 
   private func isWord(_ word: String, at place: Int) -> Bool {
