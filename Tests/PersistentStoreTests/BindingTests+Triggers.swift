@@ -156,6 +156,45 @@ extension `A destination schema` {
     #expect(changed.statements == (isNamed ? [sql] : []), "\(sql)")
   }
 
+  /// The entity Sub in both stores, and whether the tables of B, and of pairs with B's objects, hold what they held.
+  static let moves: [(before: EntityDescription?, after: EntityDescription?, isNone: Bool)] = [
+    (sub(of: "B"), sub(of: "B"), true), (sub(of: "B"), sub(of: nil), false),
+    (sub(of: nil), sub(of: "B"), false), (sub(of: "B"), nil, true), (nil, sub(of: "B"), true),
+    (sub(of: "B", isAbstract: true), sub(of: nil, isAbstract: true), true),
+  ]
+
+  private static func sub(
+    of superentity: EntityName?, isAbstract: Bool = false
+  ) -> EntityDescription {
+    EntityDescription(name: "Sub", superentity: superentity, isAbstract: isAbstract)
+  }
+
+  private static func pairs(_ sub: EntityDescription?) throws -> EntityHierarchy {
+    let entities = [
+      EntityDescription(
+        name: "A", properties: [.relationship("bs", "B", inverse: "as", isToMany: true)]),
+      EntityDescription(
+        name: "B", properties: [.relationship("as", "A", inverse: "bs", isToMany: true)]),
+    ]
+    return try EntityHierarchy(
+      ManagedObjectModel(entities: entities + [sub].compactMap { $0 }))
+  }
+
+  @Test(arguments: moves.indices, ["ZB", "Z_1BS"])
+  func `leaves a trigger behind on a table that an entity's objects leave or join`(
+    place: Int, table: String
+  ) throws {
+    let move = Self.moves[place]
+    let sql = "CREATE TRIGGER t AFTER DELETE ON \(table) BEGIN SELECT 1; END"
+    let folder = try TemporaryFolder()
+    let store = try SmallStore(
+      Self.pairs(move.before), at: folder.path.appending("a.sqlite"), rows: sql)
+    let result = try DestinationSchema(StoreLayout(Self.pairs(move.after)))
+      .carriedTriggers(from: StoreBinding(store.open(), store.hierarchy))
+    #expect(result.statements == (move.isNone ? [sql] : []))
+    #expect(result.notes.count == (move.isNone ? 0 : 1))
+  }
+
   @Test func `leaves a trigger behind that does not compile`() throws {
     let broken = try carried(
       "CREATE TRIGGER t AFTER INSERT ON ZWORK BEGIN UPDATE ZWRITER SET NOSUCH = 1; END"
