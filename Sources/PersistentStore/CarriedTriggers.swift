@@ -50,7 +50,8 @@ extension DestinationSchema {
   /// the destination, that of the successor of the same entity and property; when no objects of other
   /// entities have left such a table or joined it; when numbers of entities
   /// that it may compare with are those of their successors; when what a derived attribute that it keeps
-  /// is derived from has the same place; and when SQLite accepts it over the destination's schema.
+  /// is derived from has the same place; when columns that it means by their place, and constraints by which it
+  /// settles conflicts, are the same; and when SQLite accepts it over the destination's schema.
   ///
   /// - Parameter isDropped: Tells of a table that is not the model's whether the destination lacks it.
   package func carriedTriggers(

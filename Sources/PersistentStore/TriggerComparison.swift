@@ -76,7 +76,10 @@ struct TriggerComparison {
     if !keepsNumbers, compared.contains(where: isOfNumbers) { return false }
     let text = TriggerText(sql)
     if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
-    if !text.namedByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
+    let byPlace = Set(text.namedByPlace.map(\.columnKey))
+    if !byPlace.allSatisfy(keepsPlaces) { return false }
+    for table in text.settlingConflicts.map(\.columnKey)
+    where !keepsUnique(in: table, byPlace.contains(table) ? nil : words) { return false }
     // What keeps a derived attribute goes by pairs, whatever else their table holds.
     if !isOfDerivation, words.contains(where: { sourceObjects[$0] != destinationObjects[$0] }) {
       return false
@@ -128,6 +131,24 @@ struct TriggerComparison {
     }
     let own = columns(source.layout, successors.role)
     return own == columns(destination, { $0 }) && (own.isEmpty || keepsNumbers)
+  }
+
+  /// Whether the same columns of a table of the model's are kept unique.
+  ///
+  /// - Parameter columns: Those that the trigger may write to; nil for all. Others stay NULL in a new row or what
+  ///   they were, and break no constraint.
+  private func keepsUnique(in table: [UInt8], _ columns: Set<[UInt8]>?) -> Bool {
+    func constraints(_ layout: StoreLayout) -> Set<Set<[UInt8]>> {
+      var result: Set<Set<[UInt8]>> = []
+      for entity in layout.tables.filter({ $0.name.columnKey == table }).flatMap(\.entities) {
+        for constraint in layout.hierarchy[entity]?.uniquenessConstraints ?? [] {
+          let key = Set(constraint.compactMap { layout.column(of: $0, in: entity)?.columnKey })
+          if columns.map({ !$0.isDisjoint(with: key) }) ?? true { result.insert(key) }
+        }
+      }
+      return result
+    }
+    return constraints(source.layout) == constraints(destination)
   }
 
   /// Columns and tables that hold numbers of entities, which a trigger may compare with any it

@@ -1,4 +1,5 @@
-/// A trigger's text, as far as it gives or takes values by their place in a row.
+/// A trigger's text, as far as it means something that it does not name: columns by their place in a row, and
+/// what a table keeps unique.
 package struct TriggerText {
   private enum Token: Equatable {
     /// A name or a keyword, however it is quoted.
@@ -26,6 +27,32 @@ package struct TriggerText {
         tokens[place + 2] != .symbol(UInt8(ascii: "("))
       else { return nil }
       return table
+    }
+  }
+
+  /// Tables that are written to with `OR IGNORE`, `OR REPLACE`, `REPLACE` or `ON CONFLICT`, which act where a
+  /// table keeps something unique.
+  package var settlingConflicts: [String] {
+    tokens.indices.compactMap { place in
+      guard place > 1, case .word(let table) = tokens[place] else { return nil }
+      let isSettling =
+        isWord("INTO", at: place - 1)
+        ? isIgnoreOrReplace(place - 2) || hasUpsert(after: place)
+        : place > 2 && isIgnoreOrReplace(place - 1) && isWord("OR", at: place - 2)
+          && isWord("UPDATE", at: place - 3)
+      return isSettling ? table : nil
+    }
+  }
+
+  private func isIgnoreOrReplace(_ place: Int) -> Bool {
+    isWord("IGNORE", at: place) || isWord("REPLACE", at: place)
+  }
+
+  /// Whether the statement goes on with `ON CONFLICT`.
+  private func hasUpsert(after place: Int) -> Bool {
+    let rest = tokens[place...].prefix { $0 != .symbol(UInt8(ascii: ";")) }
+    return rest.indices.dropLast().contains {
+      isWord("ON", at: $0) && isWord("CONFLICT", at: $0 + 1)
     }
   }
 

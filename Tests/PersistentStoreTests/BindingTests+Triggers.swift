@@ -195,6 +195,34 @@ extension `A destination schema` {
     #expect(result.notes.count == (move.isNone ? 0 : 1))
   }
 
+  // Readers' names are unique in the source.
+  @Test(arguments: [
+    ("INSERT OR IGNORE INTO ZREADER (ZNAME) VALUES ('a')", true),
+    ("REPLACE INTO ZREADER (ZNAME) VALUES ('a')", true),
+    ("insert or replace into \"zreader\" (zname) values ('a')", true),
+    ("UPDATE OR REPLACE ZREADER SET ZNAME = 'a'", true),
+    ("INSERT INTO ZREADER (ZNAME) VALUES ('a') ON CONFLICT DO NOTHING", true),
+    ("INSERT OR IGNORE INTO ZREADER SELECT * FROM ZREADER", true),
+    ("INSERT INTO ZREADER (ZNAME) VALUES ('a')", false),
+    ("INSERT OR IGNORE INTO ZREADER (ZISMEMBER) VALUES (1)", false),
+    ("INSERT OR IGNORE INTO ZNOTE (Z_PK) SELECT Z_PK FROM ZREADER WHERE ZNAME = 'a'", false),
+    ("SELECT ZAGE = 1 OR replace(ZNAME, 'a', 'b') FROM ZREADER", false),
+  ])
+  func `leaves a trigger behind that does what constraints let it, where these change`(
+    statement: String, isLeft: Bool
+  ) throws {
+    let sql = "CREATE TRIGGER t AFTER DELETE ON ZWORK BEGIN \(statement); END"
+    for constraints in [[], [["age", "name"]]] as [[[String]]] {
+      let changed = try carried(sql) { model in
+        guard let place = model.entities.firstIndex(where: { $0.name == "Reader" }) else { return }
+        model.entities[place].uniquenessConstraints = constraints
+      }
+      #expect(changed.statements == (isLeft ? [] : [sql]), "\(sql)")
+      #expect(changed.notes.contains { $0.contains("The trigger t would not") } == isLeft, "\(sql)")
+    }
+    #expect(try carried(sql) { _ in }.statements == [sql])
+  }
+
   @Test func `leaves a trigger behind that does not compile`() throws {
     let broken = try carried(
       "CREATE TRIGGER t AFTER INSERT ON ZWORK BEGIN UPDATE ZWRITER SET NOSUCH = 1; END"
