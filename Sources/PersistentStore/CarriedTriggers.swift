@@ -35,7 +35,8 @@ package struct CarriedTriggers: Sendable, Equatable {
 }
 
 extension DestinationSchema {
-  /// Tells of a table's or column's name whether it means another thing than in the source, or nothing.
+  /// Tells of a table's or column's name whether it means another thing than in the source, or nothing, or does
+  /// not hold all that it held.
   package func strangeNames(
     in source: StoreBinding, successors: SuccessorNames
   ) -> (String) -> Bool {
@@ -47,11 +48,11 @@ extension DestinationSchema {
   /// that do not.
   ///
   /// A trigger is carried when every table and column of the model that its text names is, under
-  /// the destination, that of the successor of the same entity and property; when no objects of other
-  /// entities have left such a table or joined it; when numbers of entities
-  /// that it may compare with are those of their successors; when what a derived attribute that it keeps
-  /// is derived from has the same place; when columns that it means by their place, and constraints by which it
-  /// settles conflicts, are the same; and when SQLite accepts it over the destination's schema.
+  /// the destination, that of the successor of the same entity and property; when no entity's objects have left
+  /// such a table or joined it; when numbers of entities that it may compare with are those of their successors;
+  /// when what a derived attribute that it keeps is derived from has the same place; when columns that it means by
+  /// their place, and constraints by which it settles conflicts, are the same; and when SQLite accepts it over the
+  /// destination's schema.
   ///
   /// - Parameter isDropped: Tells of a table that is not the model's whether the destination lacks it.
   package func carriedTriggers(
