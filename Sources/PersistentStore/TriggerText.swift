@@ -1,4 +1,5 @@
-/// A trigger's text, as far as it gives or takes values by their place in a row.
+/// A trigger's text, as far as it means something that it does not name: columns by their place in a row, and
+/// what a table keeps unique.
 package struct TriggerText {
   private enum Token: Equatable {
     /// A name or a keyword, however it is quoted.
@@ -12,18 +13,46 @@ package struct TriggerText {
 
   package init(_ sql: String) { tokens = Self.tokens(of: Array(sql.utf8)) }
 
-  /// True for `SELECT *` and `SELECT t.*`.
-  package var takesAllColumns: Bool { tokens.indices.contains(where: isAllColumns) }
+  /// True for `SELECT *`, `SELECT t.*` and `NATURAL JOIN`, which compares whatever columns both tables have.
+  package var takesAllColumns: Bool {
+    tokens.indices.contains { isAllColumns($0) || isNaturalJoin($0) }
+  }
 
-  /// Tables of which `INSERT INTO t VALUES …` does not name the columns. In a trigger a table is neither
-  /// qualified nor renamed there.
-  package var filledByPlace: [String] {
+  /// Tables of which `INSERT INTO t VALUES …` or `(…) IN t` does not name the columns. In a trigger a table is
+  /// neither qualified nor renamed there.
+  package var namedByPlace: [String] {
     tokens.indices.compactMap { place in
-      guard isWord("INTO", at: place), place + 2 < tokens.count,
+      guard isWord("INTO", at: place) || isWord("IN", at: place), place + 2 < tokens.count,
         case .word(let table) = tokens[place + 1],
         tokens[place + 2] != .symbol(UInt8(ascii: "("))
       else { return nil }
       return table
+    }
+  }
+
+  /// Tables that are written to with `OR IGNORE`, `OR REPLACE`, `REPLACE` or `ON CONFLICT`, which act where a
+  /// table keeps something unique.
+  package var settlingConflicts: [String] {
+    tokens.indices.compactMap { place in
+      guard place > 1, case .word(let table) = tokens[place] else { return nil }
+      let isSettling =
+        isWord("INTO", at: place - 1)
+        ? isIgnoreOrReplace(place - 2) || hasUpsert(after: place)
+        : place > 2 && isIgnoreOrReplace(place - 1) && isWord("OR", at: place - 2)
+          && isWord("UPDATE", at: place - 3)
+      return isSettling ? table : nil
+    }
+  }
+
+  private func isIgnoreOrReplace(_ place: Int) -> Bool {
+    isWord("IGNORE", at: place) || isWord("REPLACE", at: place)
+  }
+
+  /// Whether the statement goes on with `ON CONFLICT`.
+  private func hasUpsert(after place: Int) -> Bool {
+    let rest = tokens[place...].prefix { $0 != .symbol(UInt8(ascii: ";")) }
+    return rest.indices.dropLast().contains {
+      isWord("ON", at: $0) && isWord("CONFLICT", at: $0 + 1)
     }
   }
 
@@ -35,6 +64,12 @@ package struct TriggerText {
     case .word(let word): ["SELECT", "DISTINCT", "ALL", "RETURNING"].contains(word.uppercased())
     default: false
     }
+  }
+
+  /// SQLite takes the words of a join in any order: `NATURAL LEFT OUTER JOIN`, `LEFT NATURAL JOIN`.
+  private func isNaturalJoin(_ place: Int) -> Bool {
+    isWord("NATURAL", at: place)
+      && tokens[place...].prefix(4).indices.contains { isWord("JOIN", at: $0) }
   }
 
   private func isWord(_ word: String, at place: Int) -> Bool {

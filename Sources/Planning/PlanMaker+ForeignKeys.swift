@@ -25,15 +25,15 @@ extension PlanMaker {
       in: binding, successors: SuccessorNames(context.inference))
     return try carried.flatMap { table -> [String] in
       let rows = try context.store.connection.rows(
-        "SELECT \"table\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY 1, id, seq",
+        "SELECT \"table\", id, \"to\" FROM pragma_foreign_key_list(?1) ORDER BY 1, id, seq",
         [.text(table.name)])
       let named = Dictionary(grouping: rows) { $0.first?.text?.columnKey ?? [] }
-      return named.sorted { $0.key.lexicographicallyPrecedes($1.key) }.compactMap {
+      return try named.sorted { $0.key.lexicographicallyPrecedes($1.key) }.compactMap {
         key, rows -> String? in
         guard let name = all.first(where: { $0.columnKey == key }) else { return nil }
         let begin = "The table \(table.name) refers to \(name)"
         if dropped.contains(name) { return "\(begin), which is not carried. \(refusal)" }
-        guard let isStrange else {
+        guard let schema, let isStrange else {
           return "\(begin) by keys of the source, which are carried as they are."
         }
         let strange = ([name] + rows.compactMap { $0.last?.text }).filter(isStrange)
@@ -44,6 +44,16 @@ extension PlanMaker {
             ? nil
             : "\(begin), and \(strange.joined(separator: ", ")) is not in the new store what it was. "
               + refusal
+        }
+        let keys = Dictionary(grouping: rows) { $0[1].integer }.values
+        let lost = try keys.map { $0.compactMap { $0.last?.text } }.filter {
+          try isUnique($0, of: name) && !isUnique($0, of: name, in: schema)
+        }
+        if !lost.isEmpty {
+          let columns = lost.map { $0.joined(separator: " and ") }.sorted { $0.precedesInBytes($1) }
+          return
+            "\(begin), and nothing keeps \(columns.joined(separator: ", ")) unique in the new store. "
+            + refusal
         }
         let next = Set(
           model.entities.compactMap {
@@ -56,6 +66,30 @@ extension PlanMaker {
             : ", whose objects go to \(next.sorted().joined(separator: " and ")).")
           + " The reference is carried as it is."
       }
+    }
+  }
+
+  /// Whether an index of the source keeps columns unique, just these, as SQLite asks for what a foreign key
+  /// names. Of `Z_PK` nothing says so: it is the row id.
+  private func isUnique(_ columns: [String], of table: String) throws -> Bool {
+    let rows = try context.store.connection.rows(
+      """
+      SELECT i.name, c.name
+        FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
+       WHERE i."unique" AND NOT i.partial
+      """, [.text(table)])
+    let indexes = Dictionary(grouping: rows) { $0.first?.text }.values
+    // What is no column has no name there.
+    return indexes.contains { index in
+      Set(index.map { $0.last?.text?.columnKey ?? [] }) == Set(columns.map(\.columnKey))
+    }
+  }
+
+  private func isUnique(_ columns: [String], of table: String, in schema: DestinationSchema) -> Bool
+  {
+    schema.statements.contains { index in
+      index.isUnique && index.table == table
+        && Set(index.indexedColumns.map(\.name.columnKey)) == Set(columns.map(\.columnKey))
     }
   }
 }

@@ -200,6 +200,45 @@ import Testing
       ])
   }
 
+  // SQLite asks for an index that keeps just the named columns unique.
+  @Test(
+    arguments: [
+      ("ZN", [["n"]], false), ("zn", [["m"], ["n"]], false), ("ZN", [], true),
+      ("ZN", [["n", "m"]], true), ("ZM, ZK", [["k", "m"]], false),
+      ("ZK, ZM", [["k"], ["m"]], true), ("Z_PK", [], false),
+      ("ZK", [], false),  // nor is it in the source
+    ] as [(String, [[String]], Bool)])
+  func `is noted where nothing keeps the columns unique any more`(
+    columns: String, constraints: [[String]], isNoted: Bool
+  ) throws {
+    let foreign = columns.contains(",") ? "(a, b)" : "(a)"
+    func emp(_ constraints: [[String]], _ more: PropertyDescription...) -> EntityDescription {
+      EntityDescription(
+        name: "Emp", properties: [attribute("n"), attribute("m"), attribute("k")] + more,
+        uniquenessConstraints: constraints)
+    }
+    let fixture = try MigrationFixture(
+      from: [emp([["n"], ["m", "k"]])], to: [emp(constraints, attribute("z"))],
+      rows: "CREATE TABLE note (a, b, FOREIGN KEY \(foreign) REFERENCES ZEMP (\(columns)))")
+    let notes = try fixture.plan().notes.filter { $0.contains("refers to") }
+    #expect(notes.count == (isNoted ? 1 : 0))
+    #expect(notes.allSatisfy { $0.contains("unique in the new store. The reference is carried") })
+  }
+
+  @Test func `is noted where it names pairs, of which some go elsewhere`() throws {
+    let ends = [
+      entity("A", toMany("bs", "B", inverse: "as")), entity("B", toMany("as", "A", inverse: "bs")),
+    ]
+    let fixture = try MigrationFixture(
+      from: ends + [entity("Sub", parent: "B")], to: ends + [entity("Sub")],
+      rows: "CREATE TABLE pairs (a, b, FOREIGN KEY (a, b) REFERENCES Z_1BS (Z_1AS, Z_2BS))")
+    #expect(
+      try fixture.plan().notes.filter { $0.contains("refers to") } == [
+        "The table pairs refers to Z_1BS, and Z_1BS is not in the new store what it was. The reference "
+          + "is carried as it is: SQLite refuses changes where foreign keys are enforced."
+      ])
+  }
+
   @Test(arguments: [true, false])
   func `is noted where it needs history that is dropped, and what fires with it is left behind`(
     isInferred: Bool
