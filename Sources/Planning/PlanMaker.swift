@@ -31,7 +31,7 @@ struct PlanMaker {
     let history = try store.soundHistoryKeys()
     let notes =
       try found.notes + context.inference.notes.map(\.message) + schemaNotes(triggers)
-      + context.carriedDerivationNotes + foreignKeyNotes(schema) + history.notes
+      + context.carriedDerivationNotes + foreignKeyNotes(schema)
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,
@@ -46,7 +46,7 @@ struct PlanMaker {
       isLightweight: true, schema: schema.statements, control: try control(schema, history),
       tables: tables, joinTables: joins, foreignTables: foreign.map(\.table),
       triggers: triggers.statements, foreignIndexes: foreign.flatMap(\.indexes), units: [],
-      audits: StoreSoundness.jobs(binding, findsKeys: false), notes: notes)
+      audits: StoreSoundness.jobs(binding, findsKeys: false), notes: notes + history.notes)
     plan.rowLosses = losses
     plan.losses =
       try losses
