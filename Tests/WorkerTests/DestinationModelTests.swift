@@ -267,7 +267,7 @@ import Testing
       ),
       (
         false, 7, ["16001 7"],
-        "CHANGE has a table and no row in Z_PRIMARYKEY. The migrated store has one."
+        "CHANGE has a table and no row of its number, 16001, in Z_PRIMARYKEY. The migrated store has one."
       ),
     ] as [(Bool, Int, [String], String?)])
   func `is never lower than a key of its table`(

@@ -40,7 +40,10 @@ extension SourceStore {
       let highest = entityKeys.filter { $0.name == name }.map(\.highestKey).max()
       keys.rows.append(
         PrimaryKeyRow(number: number, name: name, superNumber: 0, highestKey: highest ?? 0))
-      keys.faults.append(.init(entity: name, message: "has a table and no row in Z_PRIMARYKEY"))
+      keys.faults.append(
+        .init(
+          entity: name, message: "has a table and no row of its number, \(number), in Z_PRIMARYKEY")
+      )
     }
     for place in keys.rows.indices {
       let name = keys.rows[place].knownName
