@@ -35,8 +35,8 @@ package struct DestinationSchema: Sendable {
   ///
   /// - Parameters:
   ///   - highestKeys: `Z_MAX` of each root entity; 0 where none is given.
-  ///   - source: Rows of the source store. Those of history and CloudKit entities are carried;
-  ///     they have numbers of their own.
+  ///   - source: Rows of the source store, see ``HistoryKeys/rows``. Those of history and CloudKit entities
+  ///     are carried; they have numbers of their own.
   package func primaryKeys(highestKeys: [EntityName: Int64], carrying source: [PrimaryKeyRow] = [])
     -> [PrimaryKeyRow]
   {

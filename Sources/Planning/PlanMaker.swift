@@ -28,6 +28,7 @@ struct PlanMaker {
     let foreign = try foreignTables(beside: schema)
     let triggers = try schema.carriedTriggers(
       from: binding, successors: SuccessorNames(context.inference))
+    let history = try store.soundHistoryKeys()
     let notes =
       try found.notes + context.inference.notes.map(\.message) + schemaNotes(triggers)
       + context.carriedDerivationNotes + foreignKeyNotes(schema)
@@ -42,10 +43,10 @@ struct PlanMaker {
       destination: ModelIdentity(
         versionName: request.destination?.name,
         checksum: context.destination.hierarchy.versionChecksum),
-      isLightweight: true, schema: schema.statements, control: try control(schema),
+      isLightweight: true, schema: schema.statements, control: try control(schema, history),
       tables: tables, joinTables: joins, foreignTables: foreign.map(\.table),
       triggers: triggers.statements, foreignIndexes: foreign.flatMap(\.indexes), units: [],
-      audits: StoreSoundness.jobs(binding, findsKeys: false), notes: notes)
+      audits: StoreSoundness.jobs(binding, findsKeys: false), notes: notes + history.notes)
     plan.rowLosses = losses
     plan.losses =
       try losses
@@ -253,7 +254,7 @@ struct PlanMaker {
 
   // MARK: Control tables
 
-  private func control(_ schema: DestinationSchema) throws -> ControlRows {
+  private func control(_ schema: DestinationSchema, _ history: HistoryKeys) throws -> ControlRows {
     var highest: [EntityName: Int64] = [:]
     for root in context.destination.hierarchy.roots {
       let predecessors = context.destination.hierarchy.subtree(of: root)
@@ -269,7 +270,7 @@ struct PlanMaker {
     }
     return try ControlRows(
       primaryKeys: schema.primaryKeys(
-        highestKeys: highest, carrying: context.store.primaryKeys),
+        highestKeys: highest, carrying: history.rows),
       storeUUID: context.store.metadata.uuid ?? "",
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
       modelCache: try whole.modelCacheBytes(), of: context.store)

@@ -60,7 +60,7 @@ package struct StoreRepair {
     if account.isNothingLeft { throw RepairError.nothingLeft(source, account.report) }
     let metadata = salvage.binding.store.metadata
     try store.finish(
-      highestKeys: account.highestKeys, carrying: Self.historyRows(salvage),
+      highestKeys: account.highestKeys, carrying: account.historyRows(),
       metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path),
       caching: salvage.model.whole)
     if let header = account.soundHeader { try store.setNumbers(of: header) }
@@ -70,29 +70,6 @@ package struct StoreRepair {
     try judge(place, salvage.model.hierarchy)
     try place.publish()
     return account.report
-  }
-
-  /// The rows of Core Data's own entities, each under a name that no other of them has: of two rows of one name the
-  /// one whose number goes with it stays, or else the first, with the higher `Z_MAX` of both.
-  private static func historyRows(_ salvage: StoreSalvage) -> [PrimaryKeyRow] {
-    var highest: [NameKey: Int64] = [:]
-    let rows = salvage.binding.store.historyKeys.map { row in
-      var row = row
-      row.name = PrimaryKeyRow.historyNames[row.number] ?? row.name
-      let name = NameKey(row.name)
-      highest[name] = max(highest[name] ?? row.highestKey, row.highestKey)
-      return row
-    }
-    var names: Set<NameKey> = []
-    func isKnown(_ row: PrimaryKeyRow) -> Bool { PrimaryKeyRow.historyNames[row.number] != nil }
-    return (rows.filter(isKnown) + rows.filter { !isKnown($0) })
-      .filter { names.insert(NameKey($0.name)).inserted }
-      .map { row in
-        var row = row
-        row.highestKey = highest[NameKey(row.name)] ?? row.highestKey
-        return row
-      }
-      .sorted { $0.number < $1.number }
   }
 
   /// A store of the model without rows: tells where each property lies.

@@ -293,3 +293,35 @@ import Testing
     #expect(try StoreSoundness.control(StoreBinding(made, model)) == [])
   }
 }
+
+@Suite struct `A highest key of history's` {
+  /// Core Data takes new keys from it, and would give one out again that a row has.
+  @Test(
+    arguments: [
+      (true, 1000, ["16001 1000"], nil),
+      (
+        true, 1001, ["16001 1001"],
+        "CHANGE has no Z_MAX in Z_PRIMARYKEY as high as 1001, the highest Z_PK of ACHANGE. "
+          + "The migrated store has one."
+      ),
+      (
+        false, 7, ["16001 7"],
+        "CHANGE has a table and no row of its number, 16001, in Z_PRIMARYKEY. The migrated store has one."
+      ),
+    ] as [(Bool, Int, [String], String?)])
+  func `is never lower than a key of its table`(
+    row: Bool, key: Int, expected: [String], note: String?
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Emp", attribute("n"))], to: [entity("Emp", attribute("n"), attribute("z"))],
+      rows: """
+        CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER);
+        INSERT INTO ACHANGE VALUES (\(key), 16001);
+        \(row ? "INSERT INTO Z_PRIMARYKEY VALUES (16001, 'CHANGE', 0, 0);" : "")
+        """)
+    let store = try fixture.migrate()
+    #expect(
+      try store.table("SELECT Z_ENT, Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT >= 16000") == expected)
+    #expect(try fixture.plan().notes == [note].compactMap(\.self))
+  }
+}

@@ -81,7 +81,10 @@ extension StoreSoundness {
         add("has Z_MAX \(row.highestKey), lower than its highest Z_PK \(highest)", name)
       }
     }
-    return findings
+    return try findings
+      + store.soundHistoryKeys().faults.map {
+        StoreFinding(kind: .note, entity: $0.entity, message: $0.message)
+      }
   }
 
   /// Rows of entities that Core Data renamed in place: it leaves the old name, which the model's

@@ -262,11 +262,11 @@ package struct PrimaryKeyRow: Codable, Sendable, Hashable {
         """)
       var odd = 0
       let found = rows.compactMap { row -> PrimaryKeyRow? in
-        guard let number = row[0].integer, let name = row[1].text else {
+        guard let number = row[0].integer, let name = row[1].text ?? historyNames[number] else {
           odd += 1
           return nil
         }
-        if row[2].integer == nil || row[3].integer == nil { odd += 1 }
+        if row[1].text == nil || row[2].integer == nil || row[3].integer == nil { odd += 1 }
         return PrimaryKeyRow(
           number: number, name: name, superNumber: row[2].integer ?? 0,
           highestKey: row[3].integer ?? 0)
