@@ -218,4 +218,30 @@ import Testing
     #expect(try store.table("SELECT ZD FROM ZP") == [value])
     #expect(fixture.latest?.plan.losses.count == losses)
   }
+
+  /// No expression takes a number that is infinite, or beyond what a decimal holds.
+  @Test(arguments: [
+    (AttributeType.double, "9e999"), (.float, "-9e999"), (.date, "9e999"), (.decimal, "1e300"),
+  ])
+  func `has what moves unchanged to the attribute that it equals`(
+    type: AttributeType, number: String
+  ) throws {
+    let model = [
+      entity(
+        "P", attribute("x", type),
+        .attribute(
+          AttributeDescription(
+            traits: PropertyTraits(name: "d"), type: type, derivationExpression: "x")))
+    ]
+    let fixture = try MigrationFixture(
+      from: model, to: model + [entity("New", attribute("n"))],
+      rows: """
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZX, ZD) VALUES (1, 1, 1, \(number), 0), (2, 1, 1, NULL, 0)
+        """)
+    let store = try fixture.migrate(
+      "mapping-model: 1\nentity-mappings: [{ source: P, destination: P }]")
+    #expect(
+      try store.table("SELECT ZX = \(number), ZD = \(number) FROM ZP ORDER BY Z_PK")
+        == ["1 1", "- -"])
+  }
 }
