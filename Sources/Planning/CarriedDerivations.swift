@@ -58,6 +58,7 @@ extension PlanContext {
       let new = destination.hierarchy.property(attribute, of: entity)?.property.attribute
     else { return false }
     return was.type == new.type && new.filling(of: was) == nil
+      && was.derivationExpression == new.derivationExpression
   }
 
   /// Whether the pairs of a relationship are those that it had under the name `was`: none of them

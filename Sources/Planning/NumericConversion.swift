@@ -25,7 +25,9 @@ package enum NumericConversion {
     switch type {
     case 100: .integer(max(-0x8000, min(0x7FFF, integer)))
     case 200: .integer(max(-0x8000_0000, min(0x7FFF_FFFF, integer)))
-    case 300, 400: .integer(integer)
+    case 300: .integer(integer)
+    // As that double has it: one form of one value, whichever number becomes it.
+    case 400: integer == .min ? .real(Double(integer)) : .integer(integer)
     case 500: .real(Double(integer))
     case 600: .real(Double(Float(integer)))
     case 800: .integer(integer == 0 ? 0 : 1)

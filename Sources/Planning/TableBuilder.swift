@@ -195,12 +195,11 @@ struct TableBuilder {
     return expression(text)
   }
 
-  /// What an attribute of the destination holds, where that is a text.
+  /// What a text of the destination holds that is not derived.
   private func text(of attribute: String, in destination: EntityName) -> String? {
     guard
       let input = context.destination.hierarchy.property(attribute, of: destination)?.property
-        .attribute,
-      input.type == .string
+        .attribute
     else { return nil }
     let initial = Self.literal(input.defaultValue)
     guard let match = context.inference.correspondence(of: attribute, in: destination),

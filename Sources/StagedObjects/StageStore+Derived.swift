@@ -106,14 +106,9 @@ extension StageStore {
   /// In SQL: a function of the object's own texts, or the time of the change; nil for any other.
   private func derivation(of attribute: AttributeDescription, in entity: EntityName) -> String? {
     guard let own = attribute.ownDerivation(model, of: entity) else { return nil }
-    if case .call("now", _) = own { return attribute.type == .date ? "\(settings.runDate)" : nil }
+    if case .call("now", _) = own { return "\(settings.runDate)" }
     guard attribute.type == .string else { return nil }
-    return own.derivedText { name in
-      guard model.property(name, of: entity)?.property.attribute?.type == .string else {
-        return nil
-      }
-      return layout.column(of: name, in: entity).map(quoted)
-    }
+    return own.derivedText { layout.column(of: $0, in: entity).map(quoted) }
   }
 
   /// Notes on attributes that derive from what was changed in another way, which no trigger keeps.

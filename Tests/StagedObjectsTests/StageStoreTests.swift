@@ -135,6 +135,7 @@ extension StageContext {
         properties: [
           attribute("name", .string), attribute("plain", .string, derivation: "canonical:(name)"),
           attribute("loud", .string, derivation: "uppercase:(name)"),
+          attribute("hush", .string, derivation: "lowercase:(loud)"),
         ])
     ])
     try shop.execute(
@@ -145,8 +146,9 @@ extension StageContext {
       """)
     try shop.run { try $0.first.setValue("Élan", forKey: "name") }
     #expect(
-      try shop.rows("SELECT ZPLAIN, ZLOUD FROM ZITEM ORDER BY Z_PK") == [
-        [.text("elan"), .text("ÉLAN")], [.text("as it is"), .text("AS IT IS")],
+      try shop.rows("SELECT ZPLAIN, ZLOUD, ZHUSH FROM ZITEM ORDER BY Z_PK") == [
+        [.text("elan"), .text("ÉLAN"), .text("élan")],
+        [.text("as it is"), .text("AS IT IS"), .null],
       ])
   }
 

@@ -72,6 +72,44 @@ import Testing
         == ["Ä B m", " m", "IT'S m"])
   }
 
+  @Test(
+    arguments: [nil, "mapping-model: 1\nentity-mappings: [{ source: P, destination: P }]"]
+      as [String?])
+  func `is computed over another derived text, carried or new, as under a mapping model`(
+    mapping: String?
+  ) throws {
+    let fixture = try Self.fixture(
+      attribute("n"), Self.derived("d", "lowercase:(n)"),
+      to: attribute("n"), Self.derived("d", "lowercase:(n)"), Self.derived("c", "canonical:(e)"),
+      Self.derived("e", "uppercase:(d)"), Self.derived("f", "e"),
+      rows: """
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZD) VALUES (1, 1, 1, 'Ä b', 'ä b'), (2, 1, 1, NULL, NULL)
+        """)
+    let store = try fixture.migrate(mapping)
+    #expect(
+      try store.table("SELECT ZD, ZE, ZC, ZF FROM ZP ORDER BY Z_PK")
+        == ["ä b Ä B a b Ä B", "- - - -"])
+  }
+
+  /// An attribute counts as a level like a function, and there are 100.
+  @Test(arguments: [(50, "B"), (51, "-")])
+  func `is computed over as many others as an expression may have levels`(
+    length: Int, value: String
+  )
+    throws
+  {
+    let names = ["n"] + (1...length).map { "d\($0)" }
+    let chain = zip(names, names.dropFirst()).map { Self.derived($1, "uppercase:(\($0))") }
+    for mapping in [nil, "mapping-model: 1\nentity-mappings: [{ source: P, destination: P }]"] {
+      let fixture = try MigrationFixture(
+        from: [EntityDescription(name: "P", properties: [attribute("n")])],
+        to: [EntityDescription(name: "P", properties: [attribute("n")] + chain)],
+        rows: "INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN) VALUES (1, 1, 1, 'b')")
+      let store = try fixture.migrate(mapping)
+      #expect(try store.table("SELECT ZD1, ZD\(length) FROM ZP") == ["B \(value)"])
+    }
+  }
+
   @Test func `that nobody can compute loses its values, and they are counted`() throws {
     let fixture = try Self.fixture(
       attribute("n"), Self.derived("d", "uppercase:(n)"),
@@ -88,7 +126,8 @@ import Testing
     arguments: [
       ("lowercase:(n)", [], true), ("lowercase:(n)", [["d"]], false),
       ("lowercase:(year)", [], false), ("lowercase:(link)", [], false),
-      ("lowercase:(passing)", [], false), ("lowercase:(low)", [], false),
+      ("lowercase:(passing)", [], false), ("lowercase:(low)", [], true),
+      ("lowercase:(far)", [], false), ("lowercase:(d)", [], false), ("lowercase:(ring)", [], false),
     ] as [(String, [[String]], Bool)])
   func `loses its values wherever nobody computes it, and they are counted`(
     expression: String, constraints: [[String]], isComputed: Bool
@@ -102,6 +141,7 @@ import Testing
           properties: [
             attribute("n"), attribute("year", .integer16), attribute("link", .uri),
             .attribute(passing), Self.derived("low", "uppercase:(n)"), d,
+            Self.derived("far", "p.n"), Self.derived("ring", "uppercase:(d)"), toOne("p", "P"),
           ], uniquenessConstraints: constraints)
       ]
     }
@@ -164,5 +204,6 @@ import Testing
     }
     #expect(try notes(attribute("n")) == [])
     #expect(try notes(attribute("n", optional: false, default: .text("none"))).count == 1)
+    #expect(try notes(Self.derived("n", "lowercase:(z)")).count == 1)
   }
 }

@@ -179,26 +179,36 @@ import Testing
 }
 
 @Suite struct `A derived attribute that a mapping model sets` {
-  @Test(arguments: [("p.n", "x", 0), ("lowercase:(n)", "n", 1)])
+  @Test(
+    arguments: [
+      ("p.n", .string, "x", 0), ("lowercase:(n)", .string, "n", 1), ("link", .uri, "u:", 1),
+      // Nothing becomes a value of another type.
+      ("uppercase:(link)", .string, "x", 0), ("uppercase:(link)", .uri, "x", 0),
+      ("lowercase:(n)", .uri, "x", 0), ("link", .string, "x", 0), ("year", .string, "x", 0),
+      ("now()", .string, "x", 0), ("lowercase:(now())", .string, "x", 0),
+      ("lowercase:(d)", .string, "x", 0),
+    ] as [(String, AttributeType, String, Int)])
   func `keeps what its row gives, which is no loss, unless it is computed`(
-    derivation: String, value: String, losses: Int
+    derivation: String, type: AttributeType, value: String, losses: Int
   ) throws {
     func model(_ derivation: String?) -> [EntityDescription] {
       [
         EntityDescription(
           name: "P",
           properties: [
-            attribute("n"), toOne("p", "P"),
+            attribute("n"), attribute("link", .uri), attribute("year", .integer16), toOne("p", "P"),
             .attribute(
               AttributeDescription(
-                traits: PropertyTraits(name: "d"), type: .string,
+                traits: PropertyTraits(name: "d"), type: type,
                 derivationExpression: derivation)),
           ])
       ]
     }
     let fixture = try MigrationFixture(
       from: model(nil), to: model(derivation),
-      rows: "INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZD) VALUES (1, 1, 1, 'N', 'x')")
+      rows: """
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZLINK, ZYEAR, ZD) VALUES (1, 1, 1, 'N', 'u:', 5, 'x')
+        """)
     let store = try fixture.migrate(
       """
       mapping-model: 1
@@ -207,5 +217,31 @@ import Testing
       """)
     #expect(try store.table("SELECT ZD FROM ZP") == [value])
     #expect(fixture.latest?.plan.losses.count == losses)
+  }
+
+  /// No expression takes a number that is infinite, or beyond what a decimal holds.
+  @Test(arguments: [
+    (AttributeType.double, "9e999"), (.float, "-9e999"), (.date, "9e999"), (.decimal, "1e300"),
+  ])
+  func `has what moves unchanged to the attribute that it equals`(
+    type: AttributeType, number: String
+  ) throws {
+    let model = [
+      entity(
+        "P", attribute("x", type),
+        .attribute(
+          AttributeDescription(
+            traits: PropertyTraits(name: "d"), type: type, derivationExpression: "x")))
+    ]
+    let fixture = try MigrationFixture(
+      from: model, to: model + [entity("New", attribute("n"))],
+      rows: """
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZX, ZD) VALUES (1, 1, 1, \(number), 0), (2, 1, 1, NULL, 0)
+        """)
+    let store = try fixture.migrate(
+      "mapping-model: 1\nentity-mappings: [{ source: P, destination: P }]")
+    #expect(
+      try store.table("SELECT ZX = \(number), ZD = \(number) FROM ZP ORDER BY Z_PK")
+        == ["1 1", "- -"])
   }
 }

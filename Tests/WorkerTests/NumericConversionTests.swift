@@ -15,6 +15,8 @@ import Testing
     (.integer(7), .double, .real(7)),
     (.integer(16_777_217), .float, .real(16_777_216)),  // a Float has 24 bits
     (.integer(7), .decimal, .integer(7)),
+    (.integer(.min), .decimal, .real(-0x1p63)),  // as from a real
+    (.integer(.min + 1), .decimal, .integer(.min + 1)),
     (.integer(-3), .boolean, .integer(1)),
     (.integer(0), .boolean, .integer(0)),
     // From a real: toward zero, then as above.

@@ -140,17 +140,23 @@ private final class AskingPolicy: EntityMigrationPolicy {
 
 @Suite(.serialized) struct `What a policy reads and sets` {
   private static func fixture() throws -> MigrationFixture {
-    let loud = PropertyDescription.attribute(
-      AttributeDescription(
-        traits: PropertyTraits(name: "loud"), type: .string,
-        derivationExpression: "uppercase:(name)"))
+    let derived = [
+      ("loud", "uppercase:(name)"), ("quiet", "lowercase:(loud)"), ("figure", "lowercase:(number)"),
+    ].map { name, derivation in
+      PropertyDescription.attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: name), type: .string, derivationExpression: derivation))
+    }
     let fixture = try MigrationFixture(
       from: [
         entity(
           "Person", attribute("name"), attribute("number", .integer32),
           attribute("mate", .integer64), attribute("ratio", .float), attribute("isOn", .boolean))
       ],
-      to: [entity("Note", attribute("name"), attribute("number", .integer32), loud)],
+      to: [
+        EntityDescription(
+          name: "Note", properties: [attribute("name"), attribute("number", .integer32)] + derived)
+      ],
       rows: """
         INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT, ZNAME, ZNUMBER, ZMATE, ZRATIO, ZISON)
         VALUES (1, 1, 1, 'a', 1, 4, 0.5, 1), (2, 1, 1, 'b', 2, 3, 1.5, 0), (3, 1, 1, 'c', 3, 2, 2.5, 1),
@@ -188,10 +194,11 @@ private final class AskingPolicy: EntityMigrationPolicy {
   @Test func `has derived attributes follow, whatever stage sets the others`() throws {
     let store = try Self.fixture().migrate(mapping("Renaming"))
     #expect(
-      try store.table("SELECT ZNAME, ZLOUD FROM ZNOTE ORDER BY Z_PK") == [
-        "at the end AT THE END", "in copy IN COPY", "in link IN LINK", "in copy IN COPY",
-        "inserted INSERTED",
+      try store.table("SELECT ZNAME, ZLOUD, ZFIGURE FROM ZNOTE ORDER BY Z_PK") == [
+        "at the end AT THE END -", "in copy IN COPY -", "in link IN LINK -", "in copy IN COPY -",
+        "inserted INSERTED -",
       ])
+    #expect(try store.table("SELECT count(*) FROM ZNOTE WHERE ZQUIET = lower(ZNAME)") == ["5"])
   }
 
   @Test func `is a number of every type that holds it`() throws {

@@ -77,16 +77,24 @@ struct DestinationAccessPlanner {
 }
 
 extension AttributeDescription {
-  /// A derivation that needs nothing but the object's own stored attributes: `canonical:(name)`,
-  /// `lowercase:(name)`, `now()` and what they are made of. Nil for any other.
+  /// A derivation that needs nothing but the object's own stored attributes, and gives a value of the attribute's
+  /// type: functions of a text such as `canonical:(name)`, a date that is `now()`, or an attribute of the same type.
+  /// One that is derived itself stands for what it derives from, so that none has to be computed before another.
+  /// Nil for any other.
   package func ownDerivation(
     _ hierarchy: EntityHierarchy, of entity: EntityName
   ) -> ValueExpression? {
-    guard let derivationExpression,
-      let expression = try? ValueExpression(parsing: derivationExpression),
-      expression.needsOnlyAttributes(hierarchy, of: entity)
+    // As deep as parentheses may be, since the result is written and parsed again. A cycle ends there, too.
+    ownDerivation(hierarchy, of: entity, levels: ExpressionLimits.depth / 2)
+  }
+
+  fileprivate func ownDerivation(
+    _ hierarchy: EntityHierarchy, of entity: EntityName, levels: Int
+  ) -> ValueExpression? {
+    guard !isExternal, type.columnType != nil, type != .objectID, let derivationExpression,
+      let expression = try? ValueExpression(parsing: derivationExpression)
     else { return nil }
-    return expression
+    return expression.resolved(as: type, hierarchy, of: entity, levels: levels)
   }
 }
 
@@ -109,13 +117,9 @@ extension EntityHierarchy {
   ) -> ValueExpression? {
     // Nobody has asked whether values that are yet to be computed keep a constraint.
     guard derived.type == .string, let declared = property(derived.name, of: entity),
-      !isUnique([derived.name], of: declared.entity),
-      let derivation = derived.ownDerivation(self, of: entity),
-      derivation.derivedText({ name in
-        property(name, of: entity)?.property.attribute?.type == .string ? name : nil
-      }) != nil
+      !isUnique([derived.name], of: declared.entity)
     else { return nil }
-    return derivation
+    return derived.ownDerivation(self, of: entity)
   }
 
   /// Whether a uniqueness constraint names a property of an entity, or of its sub-entities.
@@ -146,19 +150,27 @@ extension ValueExpression {
     }
   }
 
-  fileprivate func needsOnlyAttributes(_ hierarchy: EntityHierarchy, of entity: EntityName) -> Bool
-  {
+  /// The derivation of a value of a type, over attributes that are not derived. See
+  /// ``AttributeDescription/ownDerivation(_:of:)``.
+  fileprivate func resolved(
+    as type: AttributeType, _ hierarchy: EntityHierarchy, of entity: EntityName, levels: Int
+  ) -> ValueExpression? {
     switch self {
     case .keyPath(.evaluatedObject, let keys):
       guard keys.count == 1, case .key(let key)? = keys.first,
-        let attribute = hierarchy.property(key, of: entity)?.property.attribute
-      else { return false }
-      return attribute.traits.isTransient == false && attribute.derivationExpression == nil
-    case .call("now", let arguments): return arguments.isEmpty
+        let attribute = hierarchy.property(key, of: entity)?.property.attribute,
+        attribute.type == type, !attribute.traits.isTransient
+      else { return nil }
+      guard attribute.derivationExpression != nil else { return self }
+      guard levels > 0 else { return nil }
+      return attribute.ownDerivation(hierarchy, of: entity, levels: levels - 1)
+    case .call("now", let arguments): return type == .date && arguments.isEmpty ? self : nil
     case .call(let name, let arguments):
-      return ["canonical:", "lowercase:", "uppercase:"].contains(name) && arguments.count == 1
-        && arguments[0].needsOnlyAttributes(hierarchy, of: entity)
-    default: return false
+      guard levels > 0, type == .string, TextDerivation.named(name) != nil, arguments.count == 1
+      else { return nil }
+      return arguments[0].resolved(as: type, hierarchy, of: entity, levels: levels - 1)
+        .map { .call(name, [$0]) }
+    default: return nil
     }
   }
 }

@@ -52,6 +52,12 @@ struct MappedAttributes {
         return .null
       }
       if let derivation = new.ownDerivation(hierarchy, of: destination) {
+        // What moves to an attribute unchanged, infinite numbers too, moves so to what is derived from it alone.
+        if case .keyPath(_, let keys) = derivation, case .key(let key)? = keys.first,
+          let given = expression(of: key), let moved = moved(given, to: new)
+        {
+          return moved
+        }
         expressions.append(
           AttributeExpression(
             property: name, place: place, type: new.type, isExternal: false,
