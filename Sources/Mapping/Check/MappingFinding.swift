@@ -129,8 +129,9 @@ package struct MappingFinding: Sendable, Hashable, Codable {
   static func unusedRows(of mapping: String) -> MappingFinding {
     MappingFinding(
       .unusedExpression, .warning, mapping: mapping,
-      message: "its attributes, relationships and others are not used: a mapping without a "
-        + "destination, of the type remove, makes no objects. Leave them out, or name one")
+      message:
+        "its attributes, relationships and others are not used: without a destination, as of "
+        + "the type remove, it makes no objects. Leave them out, or name the destination")
   }
 }
 
