@@ -1,5 +1,4 @@
 import GodwitObjectModel
-import StoreFixtures
 import Testing
 
 @testable import GodwitPlanning
