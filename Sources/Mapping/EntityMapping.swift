@@ -41,6 +41,8 @@ public struct EntityMapping: Sendable, Equatable {
   public var userInfo: [String: String]
   /// Expressions of the file that are never evaluated and were left out.
   package var unusedExpressions: [MappingDocument.UnusedExpression] = []
+  /// True for a removal for which the file has property mappings, which were left out.
+  package var hasUnusedRows = false
 
   /// Makes an entity mapping. Nothing is checked; see ``MappingCheck``.
   package init(

@@ -150,6 +150,47 @@ private struct Completed {
   }
 }
 
+@Suite struct `The rows of a mapping that makes no objects` {
+  /// The mapping's keys, and whether it has rows that are never run.
+  @Test(arguments: [
+    ("type: remove", false), ("type: remove, others: none", false),
+    ("type: remove, attributes: {}", false),
+    ("type: remove, attributes: { nosuch: default }", true),
+    ("type: remove, attributes: { nosuch: $source.bogus }", true),
+    (
+      "type: remove, attributes: { a: $source.a, b: $source.b }, relationships: { c: { along: d.e } }",
+      true
+    ),
+    ("relationships: { nosuch: { along: foo.bar } }", true),
+    (#"attributes: { a: 'FUNCTION($entityPolicy, "ask")' }"#, true),
+    // A policy may ask what the rows are.
+    ("policy: P, attributes: { nosuch: $source.bogus }", false),
+    ("type: remove, policy: P, attributes: { nosuch: $source.bogus }", false),
+  ])
+  func `are named in one warning, and no other finding is of them`(keys: String, warns: Bool) throws
+  {
+    let source = try model(entity("A"), entity("Z"))
+    let destination = try model(entity("A"))
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: A, destination: A }
+        - { source: Z, \(keys) }
+      """
+    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
+    let check = MappingCheck(
+      MappingModel(document, source: source, destination: destination), source: source,
+      destination: destination, promisedPolicies: ["P"])
+    for findings in [check.findings, document.findings(promisedPolicies: ["P"])] {
+      // That an unfinished mapping drops objects is another matter.
+      let found = findings.filter { $0.kind != .uncoveredSource }
+      #expect(found.map(\.kind) == (warns ? [.unusedExpression] : []))
+      #expect(found.allSatisfy { $0.severity == .warning && $0.mapping == "Z" })
+      #expect(found.allSatisfy { $0.message.hasPrefix("its attributes, relationships and others") })
+    }
+  }
+}
+
 @Suite struct `The rows of a text form` {
   private func completed(_ rows: String) throws -> Completed {
     let source = try model(

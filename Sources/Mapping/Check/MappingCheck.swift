@@ -121,6 +121,7 @@ extension MappingCheck {
     for expression in mapping.unusedExpressions {
       add(.unused(expression, of: mapping.name))
     }
+    if mapping.hasUnusedRows { add(.unusedRows(of: mapping.name)) }
     if mapping.type == .undefined {
       find(
         .emptyMapping, .warning, mapping, nil, "it names no entity and does nothing. Remove it")

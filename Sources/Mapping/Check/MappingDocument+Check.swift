@@ -40,6 +40,7 @@ extension MappingDocument {
         findings.append(finding)
       }
       findings += entry.unusedExpressions.map { .unused($0, of: name) }
+      if entry.hasUnusedRows { findings.append(.unusedRows(of: name)) }
       let known = entry.policy.flatMap { registeredPolicies[$0] } ?? []
       let isPromised = entry.policy.map(promisedPolicies.contains) ?? false
       for (property, selector) in entry.policySelectors
@@ -74,7 +75,7 @@ extension MappingDocument.Entry {
     case .filter(let predicate): found += predicate.policySelectors.map { (nil, $0) }
     case .expression(let value): found += value.policySelectors.map { (nil, $0) }
     }
-    for row in attributes + relationships {
+    for row in hasUnusedRows ? [] : attributes + relationships {
       switch row.value {
       case .expression(let value), .along(let value):
         found += value.policySelectors.map { (row.name, $0) }

@@ -55,7 +55,8 @@ package struct MappingFinding: Sendable, Hashable, Codable {
     case missingPolicy = "missing-policy"
     /// A method of such a class that an expression calls.
     case missingPolicySelector = "missing-policy-selector"
-    /// An expression that is never evaluated, so that nothing in it matters.
+    /// An expression, or all rows of an entity mapping, that are never evaluated, so that nothing in
+    /// them matters.
     case unusedExpression = "unused-expression"
   }
 
@@ -123,6 +124,14 @@ package struct MappingFinding: Sendable, Hashable, Codable {
     MappingFinding(
       .unusedExpression, .warning, mapping: mapping, property: expression.property,
       message: "the expression is not used: \(expression.reason)")
+  }
+
+  static func unusedRows(of mapping: String) -> MappingFinding {
+    MappingFinding(
+      .unusedExpression, .warning, mapping: mapping,
+      message:
+        "its attributes, relationships and others are not used: without a destination, as of "
+        + "the type remove, it makes no objects. Leave them out, or name the destination")
   }
 }
 

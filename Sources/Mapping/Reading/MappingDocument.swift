@@ -169,6 +169,12 @@ extension MappingDocument.Entry {
   /// row is ever evaluated.
   package var evaluatesNothing: Bool { source == nil && destination != nil && policy == nil }
 
+  /// True for a removal with rows for properties: it makes no objects that they could be of.
+  package var hasUnusedRows: Bool {
+    source != nil && destination == nil && policy == nil
+      && !(attributes.isEmpty && relationships.isEmpty)
+  }
+
   /// The kind given, else the one that follows: custom with a policy, add without a source, remove
   /// without a destination, else transform. Nil where nothing is named.
   /// Source: `core-data-migration.md` §3.3, rule 2.

@@ -44,6 +44,7 @@ private struct MappingCompiler {
       sourceSelection: takesNone ? .filter(.constant(false)) : entry.selection,
       userInfo: entry.userInfo)
     mapping.unusedExpressions = entry.unusedExpressions + leadingNowhere(entry)
+    mapping.hasUnusedRows = entry.hasUnusedRows
     return mapping
   }
 

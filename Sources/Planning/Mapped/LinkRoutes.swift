@@ -4,8 +4,8 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 /// The forms that relationship expressions of mapping models are made of: what entity mappings
-/// made of the object itself, or of the objects of one of its relationships. Several such calls about
-/// the same objects, in an aggregate, ask one mapping after the other.
+/// made of the object itself, or of the objects of one of its relationships. Several such calls, in an
+/// aggregate, ask one mapping after the other.
 struct LinkRoutes {
   /// Where an expression of a known form leads.
   struct Route {
@@ -17,17 +17,26 @@ struct LinkRoutes {
     var mappings: [Int] { calls.flatMap(\.self) }
     /// How many mappings each call asks, where that makes a difference.
     var counts: [Int]? { calls.count > 1 ? calls.map(\.count) : nil }
+
+    func followsSame(as other: Route) -> Bool {
+      followed?.entity == other.followed?.entity
+        && followed?.relationship.name == other.followed?.relationship.name
+    }
   }
 
-  /// An entity mapping that sets a relationship; without a route in a form that is not known.
+  /// An entity mapping that sets a relationship.
   struct Setter {
     var mapping: Int
-    var route: Route?
+    /// One for each relationship that is followed; nil in a form that is not known.
+    var routes: [Route]?
     /// Whether the relationship that is set has room for several objects.
     var isToMany: Bool
 
     /// True where the source may have several objects, of which the first is taken.
-    var narrows: Bool { !isToMany && route?.followed?.relationship.isToMany ?? false }
+    var narrows: Bool {
+      guard !isToMany, let routes else { return false }
+      return routes.count > 1 || routes.contains { $0.followed?.relationship.isToMany ?? false }
+    }
   }
 
   /// How what two entity mappings say of the two sides of a relationship goes together.
@@ -49,39 +58,43 @@ struct LinkRoutes {
   ) -> Setter {
     Setter(
       mapping: member.index,
-      route: member.mapping.sourceEntity.flatMap {
-        route(of: value, source: $0, pass: member.pass)
+      routes: member.mapping.sourceEntity.flatMap {
+        routes(of: value, source: $0, pass: member.pass)
       }, isToMany: isToMany)
   }
 
-  /// Two entity mappings give the two sides of a relationship the same pairs when both follow the two
-  /// sides of one relationship of the source to what the other one makes, or neither asks for what the
-  /// other one makes. A to-one that follows a to-many gives some of them only.
+  /// Two entity mappings give the two sides of a relationship the same pairs when each relationship of
+  /// the source along which one asks for what the other one makes is followed back by that one, or
+  /// neither asks for what the other one makes: what they ask others for is no matter between the two.
+  /// A to-one that follows a to-many, or several relationships, gives some of them only.
   ///
-  /// - Parameter isReflexive: True for a relationship that is its own inverse. What both take from
-  ///   one to-many relationship without inverse is then set both ways.
+  /// - Parameter isReflexive: True for a relationship that is its own inverse.
   func agreement(_ one: Setter, _ other: Setter, isReflexive: Bool) -> Agreement {
-    guard let first = one.route, let second = other.route else { return .different }
-    let asks = first.mappings.contains(other.mapping)
-    guard asks == second.mappings.contains(one.mapping) else { return .different }
-    guard asks else { return .same }
-    guard !asksPolicyForOthers(first), !asksPolicyForOthers(second) else { return .different }
-    switch (first.followed, second.followed) {
-    case (nil, nil):
-      let sources = [one, other].map { members[$0.mapping].mapping.sourceEntity }
-      return sources[0] == sources[1] ? .same : .different
-    case (let first?, let second?):
-      if let inverse = context.source.hierarchy.inverse(of: first.relationship) {
-        guard inverse.entity == second.entity,
-          inverse.relationship.name == second.relationship.name
-        else { return .different }
-        return one.narrows || other.narrows ? .narrowed : .same
-      }
-      let isOne =
-        first.entity == second.entity && first.relationship.name == second.relationship.name
-      return isReflexive && isOne && first.relationship.isToMany ? .same : .different
-    default: return .different
+    guard let first = one.routes, let second = other.routes else { return .different }
+    let there = first.filter { $0.mappings.contains(other.mapping) }
+    let back = second.filter { $0.mappings.contains(one.mapping) }
+    guard !there.isEmpty || !back.isEmpty else { return .same }
+    let sources = [one, other].map { members[$0.mapping].mapping.sourceEntity }
+    guard there.count == back.count, !(first + second).contains(where: asksPolicyForOthers),
+      there.allSatisfy({ route in
+        back.contains {
+          route.followed == nil && $0.followed == nil
+            ? sources[0] == sources[1] : followsBack($0, route, isReflexive: isReflexive)
+        }
+      })
+    else { return .different }
+    return one.narrows || other.narrows ? .narrowed : .same
+  }
+
+  /// True where a route follows the inverse of what another one follows. What both sides of a reflexive
+  /// relationship take from one to-many relationship without inverse is set both ways.
+  private func followsBack(_ back: Route, _ there: Route, isReflexive: Bool) -> Bool {
+    guard let one = there.followed, let other = back.followed else { return false }
+    if let inverse = context.source.hierarchy.inverse(of: one.relationship) {
+      return inverse.entity == other.entity
+        && inverse.relationship.name == other.relationship.name
     }
+    return isReflexive && one.relationship.isToMany && there.followsSame(as: back)
   }
 
   /// True where a policy is asked for objects that no entity mapping takes: what it associated with them
@@ -97,32 +110,32 @@ struct LinkRoutes {
       .contains { !taken.contains($0) }
   }
 
-  /// A policy may have associated objects of any entity: it is asked whatever its mapping takes.
-  ///
-  /// - Parameter value: A call, or an aggregate of calls that all follow the same relationship.
-  private func route(of value: ValueExpression, source: EntityName, pass: Int) -> Route? {
-    guard case .aggregate(let members) = value else {
-      return route(ofCall: value, source: source, pass: pass)
+  /// - Parameter value: A call, or an aggregate of calls.
+  /// - Returns: A route for each relationship that the calls follow, in their order; nil where one of
+  ///   them has no known form.
+  private func routes(of value: ValueExpression, source: EntityName, pass: Int) -> [Route]? {
+    guard case .aggregate(let parts) = value else {
+      return route(ofCall: value, source: source, pass: pass).map { [$0] }
     }
-    var whole: Route?
-    for member in members {
-      guard let part = route(of: member, source: source, pass: pass) else { return nil }
-      guard let known = whole else {
-        whole = part
-        continue
-      }
-      guard known.followed?.entity == part.followed?.entity,
-        known.followed?.relationship.name == part.followed?.relationship.name
-      else { return nil }
-      // What a mapping made of an object comes where it is asked for first.
-      for call in part.calls {
-        let new = call.filter { !(whole?.mappings.contains($0) ?? false) }
-        if !new.isEmpty { whole?.calls.append(new) }
+    var whole: [Route] = []
+    for part in parts {
+      guard let found = routes(of: part, source: source, pass: pass) else { return nil }
+      for route in found {
+        guard let known = whole.firstIndex(where: { $0.followsSame(as: route) }) else {
+          whole.append(route)
+          continue
+        }
+        // What a mapping made of an object comes where it is asked for first.
+        for call in route.calls {
+          let new = call.filter { !whole[known].mappings.contains($0) }
+          if !new.isEmpty { whole[known].calls.append(new) }
+        }
       }
     }
-    return whole
+    return whole.isEmpty ? nil : whole
   }
 
+  /// A policy may have associated objects of any entity: it is asked whatever its mapping takes.
   private func route(ofCall value: ValueExpression, source: EntityName, pass: Int) -> Route? {
     guard case .function(.variable("manager"), let selector, let arguments) = value,
       arguments.count == 2, case .constant(.string(let name)) = arguments[0]
@@ -176,7 +189,10 @@ struct LinkRoutes {
   func way(
     of value: ValueExpression, source: EntityName, pass: Int, _ linkColumns: inout [String]
   ) -> (way: LinkProgram.Way, calls: [Int]?) {
-    guard let route = route(of: value, source: source, pass: pass) else { return (.evaluated, nil) }
+    guard let routes = routes(of: value, source: source, pass: pass), routes.count == 1 else {
+      return (.evaluated, nil)
+    }
+    let route = routes[0]
     let way = way(along: route, source: source, &linkColumns)
     if case .toMany = way { return (way, route.counts) }
     return (way, nil)
