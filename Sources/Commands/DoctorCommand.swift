@@ -82,11 +82,13 @@ struct DoctorCommand: AsyncParsableCommand {
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
     // What is written lies in the state folder, which the run may have to make.
     let folder = state.map { FilePath($0).nearest } ?? file.folder
-    let destinations = try job.request.destinations()
-    return Doctor(folder: folder).findings()
-      + PipelineDoctor(
-        job.pipeline, places, destinations: destinations, workerCount: job.workerCount
-      ).findings()
+    let doctor = PipelineDoctor(
+      job.pipeline, places, destinations: try job.request.destinations(),
+      workerCount: job.workerCount)
+    let outputs = RunOutputs.files(job.pipeline, places).map {
+      doctor.finding(ofOutput: $0.key, at: $0.path, problem: $0.problem)
+    }
+    return Doctor(folder: folder).findings() + doctor.findings() + outputs
       + Self.programs(job.pipeline.report)
   }
 

@@ -134,7 +134,7 @@ private struct FixtureLine: Encodable {
   var externalFiles: Int
   /// Bytes of the store file and its write-ahead log.
   var bytes: Int
-  /// What the values do not keep of the model's rules.
+  /// What is kept neither of the model's rules nor of the numbers of objects that were asked for.
   var notes: [String]
 
   init(_ report: StoreReport, version: String) {

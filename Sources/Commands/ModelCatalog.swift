@@ -128,7 +128,7 @@ struct ModelCatalog {
 
 extension String {
   fileprivate var isBundlePath: Bool {
-    let path = before("/") ?? self
+    let path = FilePath(self).named.string
     return path.ends(with: ".xcdatamodeld") || path.ends(with: ".momd")
   }
 }

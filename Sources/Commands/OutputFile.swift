@@ -49,17 +49,19 @@ struct OutputFile {
   ///   `PlaceError` for a part of a store; `DurabilityError`.
   init(_ path: String, _ kind: Kind) throws { try self.init(FilePath(path), kind) }
 
-  init(_ path: FilePath, _ kind: Kind) throws {
+  /// - Parameter made: A folder that is made before the file is written.
+  /// - Throws: As ``init(_:_:)``.
+  init(_ path: FilePath, _ kind: Kind, afterMaking made: FilePath? = nil) throws {
     self.path = path.resolvingFolders
     self.kind = kind
     try NewFilePlace(path).check()
-    let parent = self.path.removingLastComponent()
-    guard try parent.isEmpty || FileKind(following: parent) == .folder else {
+    let parent = self.path.folder
+    guard try FileKind(following: parent) == .folder || parent.absolute == made?.absolute else {
       throw CommandError(
         .cannotCreateOutput, "output",
         "\(path) cannot be made: there is no folder \(parent). Make it, or give another path.")
     }
-    let limit = PendingFile.longestName(in: self.path.folder)
+    let limit = PendingFile.longestName(in: parent)
     guard self.path.lastComponent?.string.utf8.count ?? 0 <= limit else {
       throw CommandError(
         .cannotCreateOutput, "output",

@@ -36,15 +36,27 @@ final class RunOutputs: Sendable {
   }
 
   /// What a person should know of the outputs before anything is done.
-  func check() -> [String] {
-    var notes: [String] = []
-    for (path, kind) in [
-      (pipeline.report.html, OutputFile.Kind.html), (pipeline.report.metrics, .metrics),
+  func check() -> [String] { Self.files(pipeline, places).compactMap { $0.problem } }
+
+  /// The files that a run writes at its end, each with why it would not be written; nil where nothing is known
+  /// against it. A run makes the state folder first.
+  static func files(
+    _ pipeline: Pipeline, _ places: PipelinePlaces
+  ) -> [(key: String, path: FilePath, problem: String?)] {
+    var files: [(key: String, path: FilePath, problem: String?)] = []
+    for (key, path, kind) in [
+      ("report.html", pipeline.report.html, OutputFile.Kind.html),
+      ("report.metrics", pipeline.report.metrics, OutputFile.Kind.metrics),
     ] {
       guard let path else { continue }
-      do { _ = try OutputFile(path, kind) } catch { notes.append("\(error)") }
+      do {
+        _ = try OutputFile(path, kind, afterMaking: places.state)
+        files.append((key, path, nil))
+      } catch {
+        files.append((key, path, "\(error)"))
+      }
     }
-    return notes
+    return files
   }
 
   /// The run begins: nobody else works in its state folder.

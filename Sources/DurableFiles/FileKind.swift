@@ -79,6 +79,13 @@ extension FilePath {
     return FilePath(platformString: found)
   }
 
+  /// The same place by its own name: a path that ends in `.` or `..` does not have it. What is judged by its name or
+  /// its extension is judged by that of this path.
+  package var named: FilePath {
+    guard let last = lastComponent, last.kind != .regular else { return self }
+    return resolved ?? self
+  }
+
   /// Whether two paths name the same place: one name in one folder. The folders must exist.
   package func isSamePlace(as other: FilePath) -> Bool {
     guard let name = lastComponent, name == other.lastComponent else { return false }

@@ -37,7 +37,7 @@ package struct FixtureFile {
       TemporaryFolders.forget(draft)
     }
     var report = try generator.write(to: draft.appending(name).string)
-    report.notes = try notes(on: draft.appending(name), in: draft)
+    report.notes += try notes(on: draft.appending(name), in: draft)
     var moved: [FilePath] = []
     do {
       for part in [support.string, "\(name)-wal", name.string] {

@@ -100,10 +100,17 @@ struct Population: Sendable {
 struct KeySpaces: Sendable {
   let hierarchy: EntityHierarchy
   let spaces: [EntityName: KeySpace]
+  /// Which entities have more objects than was asked for, and why.
+  let notes: [String]
 
   init(_ hierarchy: EntityHierarchy, options: StoreOptions) throws {
     self.hierarchy = hierarchy
-    let counts = Self.counts(hierarchy, options: options)
+    let (counts, reasons) = Self.counts(hierarchy, options: options)
+    notes = hierarchy.order.compactMap { entity in
+      guard let reason = reasons[entity], let count = counts[entity] else { return nil }
+      return "\(entity) has \(count) \(count == 1 ? "object" : "objects") instead of "
+        + "\(options.count(of: entity)): \(reason)"
+    }
     var spaces: [EntityName: KeySpace] = [:]
     for root in hierarchy.roots {
       spaces[root] = try KeySpace(
@@ -125,14 +132,14 @@ struct KeySpaces: Sendable {
   private static let mostObjects = KeySpace.largestCount + 1
 
   /// The wished numbers of objects, raised where a required one-to-one needs as many partners and
-  /// a required to-one at least one.
+  /// a required to-one at least one; and for each raised one which relationship raised it last.
   private static func counts(
     _ hierarchy: EntityHierarchy, options: StoreOptions
-  ) -> [EntityName: Int] {
+  ) -> (counts: [EntityName: Int], reasons: [EntityName: String]) {
     var counts: [EntityName: Int] = [:]
+    var reasons: [EntityName: String] = [:]
     for entity in hierarchy.order where hierarchy[entity]?.isAbstract == false {
-      let wished = options.rowsByEntity[entity] ?? options.rows
-      counts[entity] = min(max(0, wished), mostObjects)
+      counts[entity] = min(max(0, options.count(of: entity)), mostObjects)
     }
     func total(_ entity: EntityName) -> Int {
       hierarchy.concrete(of: entity).reduce(0) { $0 + (counts[$1] ?? 0) }
@@ -148,10 +155,13 @@ struct KeySpaces: Sendable {
           let oneToOne = inverse.map { !$0.isToMany } ?? false
           let needed = oneToOne ? total(entity) : min(1, total(entity))
           let lack = needed - total(relationship.destinationEntity)
-          if lack > 0 { counts[first] = min((counts[first] ?? 0) + lack, mostObjects) }
+          guard lack > 0 else { continue }
+          counts[first] = min((counts[first] ?? 0) + lack, mostObjects)
+          reasons[first] =
+            "\(entity).\(property.name) is required" + (oneToOne ? ", and one-to-one" : "")
         }
       }
     }
-    return counts
+    return (counts, reasons)
   }
 }

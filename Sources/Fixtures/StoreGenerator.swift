@@ -82,7 +82,7 @@ package struct StoreGenerator {
       }
     return StoreReport(
       path: path, objects: objects, joinRows: joinRows, externalFiles: tools.externalFiles,
-      bytes: bytes)
+      bytes: bytes, notes: spaces.notes)
   }
 
   /// The model with the rules that values keep.

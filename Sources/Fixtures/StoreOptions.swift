@@ -43,6 +43,9 @@ package struct StoreOptions: Sendable {
     self.seed = seed
     self.rows = rows
   }
+
+  /// How many objects of a concrete entity are asked for.
+  func count(of entity: EntityName) -> Int { rowsByEntity[entity] ?? rows }
 }
 
 /// What was written.
@@ -55,7 +58,7 @@ package struct StoreReport: Sendable, Equatable {
   package var externalFiles: Int
   /// Bytes of the store file and its write-ahead log.
   package var bytes: Int
-  /// What the values do not keep of the model's rules.
+  /// What is kept neither of the model's rules nor of the numbers of objects that were asked for.
   package var notes: [String] = []
 
   package var totalObjects: Int { objects.values.reduce(0, +) }

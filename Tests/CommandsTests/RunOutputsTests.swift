@@ -47,4 +47,53 @@ import Testing
     #expect(metrics.contains("godwit_stores{") == isThisStart)
     #expect(metrics.contains("godwit_run_duration_seconds{") && !metrics.contains("} -"))
   }
+
+  /// Words of why it would not be written.
+  static let places: [(path: String, reason: String?)] = [
+    ("page", nil), ("old", nil), ("empty", nil),
+    // The folder that a run makes, and no other one.
+    ("state/page", nil), ("./sub/../state/page", nil), ("state/sub/page", "there is no folder"),
+    ("missing/page", "there is no folder"),
+    ("mine", "is not a"), ("folder", "is a folder"), ("link", "is a symbolic link"),
+    (".a_SUPPORT/page", "external data"),
+    (String(repeating: "n", count: 245), "a name there may have"),
+  ]
+
+  @Test(arguments: Self.places)
+  func `are looked at before they are written as when they are`(
+    place: String, reason: String?
+  ) throws {
+    let folder = FilePath(NSTemporaryDirectory() + "godwit-outputs-\(UUID().uuidString)")
+    let files = FileManager.default
+    for name in ["sub", ".a_SUPPORT", "folder.html", "folder.prom"] {
+      try files.createDirectory(
+        atPath: folder.appending(name).string, withIntermediateDirectories: true)
+    }
+    defer { try? files.removeItem(atPath: folder.string) }
+    let old = [
+      "html": #"<!DOCTYPE html><meta name="generator" content="godwit">"#,
+      "prom": "# HELP godwit_stores",
+    ]
+    for (ending, text) in old {
+      for (name, text) in [("old", text), ("empty", ""), ("mine", "mine")] {
+        try text.write(
+          toFile: folder.appending("\(name).\(ending)").string, atomically: true, encoding: .utf8)
+      }
+      try files.createSymbolicLink(
+        atPath: folder.appending("link.\(ending)").string, withDestinationPath: "old.\(ending)")
+    }
+    var pipeline = try Pipeline(
+      bytes: Array("stores: { roots: . }\nmodels: a.mom".utf8),
+      file: folder.appending("pipeline.yaml"))
+    pipeline.report = ReportSettings(
+      html: FilePath("\(folder)/\(place).html"), metrics: FilePath("\(folder)/\(place).prom"))
+    let places = PipelinePlaces(pipeline)
+    let found = RunOutputs.files(pipeline, places)
+    #expect(found.map { $0.key } == ["report.html", "report.metrics"])
+    for file in found {
+      #expect((file.problem == nil) == (reason == nil), "\(file.problem ?? "")")
+      if let reason { #expect(file.problem?.contains(reason) == true, "\(file.problem ?? "")") }
+    }
+    #expect(try RunOutputs(pipeline, places).check() == found.compactMap { $0.problem })
+  }
 }

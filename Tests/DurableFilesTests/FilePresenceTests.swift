@@ -27,6 +27,25 @@ import Testing
     #expect(throws: DurabilityError.self) { try FilePresence.isThere(gone) }
   }
 
+  /// `link` leads to `a/b`.
+  @Test(
+    arguments: [
+      ("a/b", "a/b"), ("a/b/.", "a/b"), ("a/b/..", "a"), ("a/./b", "a/./b"), ("link", "link"),
+      ("link/.", "a/b"), ("link/..", "a"), ("none/.", "none/."), ("..a", "..a"),
+    ])
+  func `has a name of its own, also by a path that ends in none`(path: String, named: String) throws
+  {
+    let folder = try TemporaryFolder()
+    try DurableFile.makeFolder(folder.file("a"))
+    try DurableFile.makeFolder(folder.file("a").appending("b"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.file("link").string, withDestinationPath: "a/b")
+    let base = try #require(folder.path.resolved)
+    #expect(base.pushing(FilePath(path)).named == base.pushing(FilePath(named)))
+    #expect(FilePath("").named == "" && FilePath("/").named == "/")
+    #expect(FilePath(".").named == FilePath(".").resolved)
+  }
+
   @Test func `is never absent while its folder is moved away and back`() throws {
     let folder = try TemporaryFolder()
     let (stores, away) = (folder.file("stores"), folder.file("away"))

@@ -28,6 +28,19 @@ import Testing
     #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
   }
 
+  @Test func `without a name has that of its folder, by whatever path it is read`() throws {
+    let folder = FilePath(NSTemporaryDirectory() + "godwit-" + UUID().uuidString)
+    defer { try? FileManager.default.removeItem(atPath: folder.string) }
+    try FileManager.default.createDirectory(
+      atPath: folder.string + "/nightly/sub", withIntermediateDirectories: true)
+    let paths = ["nightly", "nightly/.", "nightly/sub/..", "nightly/./sub/../."]
+    for path in paths {
+      let file = FilePath("\(folder)/\(path)/pipeline.yaml")
+      let text = "stores: { roots: /data }\nmodels: a.mom"
+      #expect(try Pipeline(bytes: Array(text.utf8), file: file).name == "nightly", "\(path)")
+    }
+  }
+
   @Test func `may begin with a byte order mark`() throws {
     #expect(try read("\u{FEFF}stores: { roots: /data }\nmodels: a.mom").stores.roots == ["/data"])
     #expect(

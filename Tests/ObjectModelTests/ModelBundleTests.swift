@@ -128,6 +128,15 @@ private struct Bundle: ~Copyable {
     #expect(made.string == bundle.path + "/Shop 2.xcdatamodel")
   }
 
+  @Test(arguments: ["", "/", "//", "/.", "/./", "/Shop.xcdatamodel/.."])
+  func `is one by whatever path leads to it`(ending: String) throws {
+    let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
+    let made = try ModelBundle(path: bundle.path + ending).setCurrent("Shop 2")
+    #expect(made.string == bundle.path + "/Shop 2.xcdatamodel")
+    let added = try ModelBundle.adding("Shop 3", to: bundle.path + ending)
+    #expect(added.string == bundle.path + "/Shop 3.xcdatamodel")
+  }
+
   @Test func `cannot make current what it does not have`() throws {
     let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
     #expect(
@@ -209,7 +218,7 @@ private struct PlainModel: ~Copyable {
 }
 
 @Suite struct `A plain model` {
-  @Test(arguments: ["", "/"])
+  @Test(arguments: ["", "/", "/."])
   func `becomes a bundle when it gets a version`(ending: String) throws {
     let model = try PlainModel()
     let contents = FileManager.default.contents(atPath: model.path + "/contents")

@@ -45,6 +45,16 @@ private final class Folder {
     }
   }
 
+  @Test(arguments: ["", "/", "//", "/.", "/contents", "/./contents", "/../Shop 2.xcdatamodel/."])
+  func `has the name of its folder, by whatever path it is read`(ending: String) throws {
+    let folder = Folder()
+    let path = folder.path + "/Shop.xcdatamodeld/Shop 2.xcdatamodel"
+    try folder.write("Shop.xcdatamodeld/Shop 2.xcdatamodel", model: "A")
+    #expect(try ModelFile.read(path + ending).map(\.name) == ["Shop 2"])
+    let versions = try ModelFile.read(path + "/..")
+    #expect(versions.map(\.name) == ["Shop 2"] && versions.map(\.bundleName) == ["Shop"])
+  }
+
   @Test func `has versions whatever letter stands before a dot or a colon`() throws {
     let folder = Folder()
     try folder.write("S\u{6DD}.xcdatamodeld/S\u{6DD}.xcdatamodel", model: "A")

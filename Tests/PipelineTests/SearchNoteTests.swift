@@ -41,6 +41,22 @@ import Testing
     #expect(run.status == 78 && run.messages.contains("state is a regular file, not a folder."))
   }
 
+  @Test func `is told by the doctor what no run would replace`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try RecipesFleet(stores: 1, rows: 20, seed: 5).write(to: folder.path("stores"))
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try (text + "\nreport: { html: page.html, metrics: state/m.prom }\n").write(
+      toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    try Data("mine".utf8).write(to: URL(fileURLWithPath: folder.path("page.html")))
+    let doctor = try Godwit.run(["doctor", "pipeline.yaml"], workingFolder: folder.url.path)
+    #expect(doctor.status == 78)
+    #expect(doctor.output.contains("WARNING  report.html: ./page.html is not a report of Godwit"))
+    #expect(doctor.output.contains("ok       report.metrics: "), "\(doctor.output)")
+    let run = try Godwit.run(["run", "pipeline.yaml"], workingFolder: folder.url.path)
+    #expect(run.status == 0 && run.messages.contains("page.html is not a report of Godwit"))
+    #expect(!run.messages.contains("m.prom"), "\(run.messages)")
+  }
+
   /// A command that only reads would find nothing there, or an error of each file.
   @Test(arguments: [
     ["plan", "."], ["status", "."], ["history", "."], ["verify", "."],

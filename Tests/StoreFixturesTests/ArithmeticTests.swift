@@ -133,4 +133,41 @@ import Testing
       """)
     #expect((turned.first?.first?.integer ?? 0) > 0)
   }
+
+  /// Whether the to-one may be empty, the most members of its inverse, and how many objects are asked for.
+  @Test(
+    arguments: [
+      (false, 1, 0, 4, ["A has 4 objects instead of 0: B.a is required, and one-to-one"]),
+      (false, 1, 5, 3, ["B has 5 objects instead of 3: A.b is required, and one-to-one"]),
+      (false, 1, 3, 3, []), (false, 1, 0, 0, []), (true, 1, 5, 3, []),
+      (false, 0, 5, 0, ["B has 1 object instead of 0: A.b is required"]),
+      (false, 0, 5, 1, []), (false, 0, 0, 0, []), (true, 0, 5, 0, []),
+    ] as [(Bool, Int, Int, Int, [String])])
+  func `get as many objects as they need, and a note says so`(
+    isOptional: Bool, most: Int, a: Int, b: Int, notes: [String]
+  ) throws {
+    func entity(_ name: String, _ to: String, _ isOptional: Bool, _ most: Int) -> EntityDescription
+    {
+      EntityDescription(
+        name: EntityName(name.uppercased()),
+        properties: [
+          .relationship(
+            RelationshipDescription(
+              traits: PropertyTraits(name: to, isOptional: isOptional),
+              destinationEntity: EntityName(to.uppercased()), inverseName: name, maxCount: most))
+        ])
+    }
+    let model = ManagedObjectModel(entities: [
+      entity("a", "b", isOptional, 1), entity("b", "a", isOptional || most == 0, most),
+    ])
+    let scratch = try Scratch()
+    var options = StoreOptions(seed: 1, rows: a)
+    options.rowsByEntity = ["B": b]
+    let report = try FixtureFile(StoreGenerator(model, options: options))
+      .write(to: scratch.path("a.sqlite"))
+    #expect(report.notes == notes)
+    let isAlike = most == 1 && !notes.isEmpty
+    #expect(report.objects["A"] == (isAlike ? max(a, b) : a))
+    #expect(report.objects["B"] == (isAlike ? max(a, b) : notes.isEmpty ? b : 1))
+  }
 }

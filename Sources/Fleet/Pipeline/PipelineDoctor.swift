@@ -31,17 +31,19 @@ package struct PipelineDoctor: Sendable {
     for root in pipeline.stores.roots { findings += self.findings(ofRoot: root) }
     findings.append(state)
     findings.append(ledger)
-    findings += [
-      ("report.html", pipeline.report.html), ("report.metrics", pipeline.report.metrics),
-    ]
-    .compactMap { name, path in
-      path.map { file in
-        // A run makes the state folder first.
-        let folder = file.resolvingFolders.folder
-        return writable(name, folder == places.state ? folder.nearest : folder)
-      }
-    }
     return findings
+  }
+
+  /// - Parameters:
+  ///   - key: The pipeline's, which names the file.
+  ///   - problem: Why a run would not write it, by whoever writes it; nil where nothing is known against it but what
+  ///     the folder says, or the one that it will be made in.
+  package func finding(
+    ofOutput key: String, at file: FilePath, problem: String?
+  ) -> Doctor.Finding {
+    guard let problem else { return writable(key, file.folder.nearest) }
+    return Doctor.Finding(
+      name: key, value: problem, isGood: false, advice: "A run would end without it.")
   }
 
   private func findings(ofRoot root: FilePath) -> [Doctor.Finding] {

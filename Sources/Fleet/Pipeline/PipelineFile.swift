@@ -1,4 +1,3 @@
-import Foundation
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitMapping
@@ -178,12 +177,7 @@ extension Pipeline {
   }
 
   private static func folderName(of file: FilePath) -> String {
-    let whole =
-      file.isAbsolute
-      ? file
-      : FilePath(FileManager.default.currentDirectoryPath)
-        .pushing(file).lexicallyNormalized()
-    return whole.removingLastComponent().lastComponent?.string ?? "pipeline"
+    file.folder.named.lastComponent?.string ?? "pipeline"
   }
 
   /// Pages, metrics and terminals show the name.

@@ -19,7 +19,7 @@ package struct ModelVersion: Sendable {
   package let path: String
   /// The bundle that it is a version of; else its own path.
   package var bundlePath: String {
-    let folder = FilePath(path).removingLastComponent()
+    let folder = FilePath(path).folder.named
     return ["xcdatamodeld", "momd"].contains(folder.extension ?? "") ? folder.string : path
   }
   /// The bundle's name, `Shop` of `Shop.xcdatamodeld` and of `Shop.momd`; nil for a version in none.
@@ -121,7 +121,7 @@ package enum ModelFile {
   /// All versions at a path, sorted by name as Xcode lists them.
   /// - Throws: ``ModelError``.
   package static func read(_ path: String) throws -> [ModelVersion] {
-    let path = path.droppingSlash
+    let path = FilePath(path).named.string
     switch try FileKind(following: FilePath(path)) {
     case .none, .symbolicLink:
       throw ModelError.unreadable(path: path, reason: "there is no such file")
@@ -256,8 +256,7 @@ extension ModelFile {
 
   private static func file(_ path: String) throws -> ModelVersion {
     let bytes = try ModelBytes.read(path)
-    let folder =
-      FilePath(path).lastComponent == "contents" ? FilePath(path).removingLastComponent() : nil
+    let folder = FilePath(path).lastComponent == "contents" ? FilePath(path).folder.named : nil
     return ModelVersion(
       name: name(of: folder?.string ?? path),
       model: try model(bytes, path: path), isCurrent: true, path: path)

@@ -15,11 +15,11 @@ package struct ModelBundle: Sendable {
   ///
   /// - Throws: ``ModelError/notABundle(path:)``.
   package init(path: String) throws {
-    let trimmed = path.droppingSlash
-    guard trimmed.ends(with: ".xcdatamodeld"), try DurableFile.isFolder(FilePath(trimmed)) else {
-      throw try Self.notABundle(trimmed)
+    let given = FilePath(path).named
+    guard given.string.ends(with: ".xcdatamodeld"), try DurableFile.isFolder(given) else {
+      throw try Self.notABundle(given.string)
     }
-    self.path = FilePath(trimmed).resolved ?? FilePath(trimmed)
+    self.path = given.resolved ?? given
   }
 }
 
@@ -34,15 +34,15 @@ extension ModelBundle {
   ///   ``ModelError/bundleExists(path:)``; ``ModelError/moreThanFiles(path:name:)``;
   ///   ``ModelError/symbolicLink(path:)``; `DurabilityError`.
   package init(wrapping path: String) throws {
-    let trimmed = path.droppingSlash
-    guard trimmed.ends(with: ".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
-      throw try Self.notABundle(trimmed)
+    let given = FilePath(path).named
+    guard given.string.ends(with: ".xcdatamodel"), try DurableFile.isFolder(given) else {
+      throw try Self.notABundle(given.string)
     }
     // The folder itself would become a bundle, and the link would lead nowhere.
-    guard try FileKind(at: FilePath(trimmed)) == .folder else {
-      throw ModelError.symbolicLink(path: trimmed)
+    guard try FileKind(at: given) == .folder else {
+      throw ModelError.symbolicLink(path: given.string)
     }
-    let plain = FilePath(trimmed).resolved ?? FilePath(trimmed)
+    let plain = given.resolved ?? given
     let folder = plain.removingLastComponent()
     if let bundle = folder.lastComponent, bundle.extension == "xcdatamodeld" {
       throw ModelError.versionOfABundle(path: plain.string, bundle: folder.string)
@@ -89,11 +89,11 @@ extension ModelBundle {
   package static func adding(
     _ name: String, to path: String, from origin: String? = nil
   ) throws -> FilePath {
-    let trimmed = path.droppingSlash
-    guard trimmed.ends(with: ".xcdatamodel") else {
+    let given = FilePath(path).named
+    guard given.string.ends(with: ".xcdatamodel") else {
       return try ModelBundle(path: path).addVersion(name, from: origin)
     }
-    let own = FilePath(trimmed).stem ?? ""
+    let own = given.stem ?? ""
     let wanted = try checked(name).version
     if wanted.lowercased() == own.lowercased() {
       throw ModelError.versionExists(path: path, version: own)
@@ -251,7 +251,4 @@ extension ModelBundle {
 
 extension String {
   fileprivate var droppingExtension: String { before(".xcdatamodel") ?? self }
-
-  /// The path without a slash at its end, that of the root aside.
-  var droppingSlash: String { self == "/" ? self : before("/") ?? self }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GodwitDigests
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -65,7 +66,7 @@ struct MappedPlanMaker {
       audits: StoreSoundness.jobs(maker.binding), notes: notes)
     plan.mapped = builder.mapped
     plan.mapped?.files = mapped.files.map {
-      FilePath($0.file).lastComponent?.string ?? $0.file
+      FilePath($0.file).named.lastComponent?.string ?? $0.file
     }
     plan.acceptedDamage = maker.acceptedDamage
     plan.units = try units(of: plan)
