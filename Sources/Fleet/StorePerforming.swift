@@ -137,17 +137,8 @@ extension StoreAttempt {
     emit(event)
   }
 
-  /// Adds what shards found to be lost, each relationship once.
-  mutating func add(_ losses: [Loss]) {
-    for loss in losses {
-      let place = result.losses.firstIndex { $0.adding(loss) != nil }
-      guard let place, let sum = result.losses[place].adding(loss) else {
-        result.losses.append(loss)
-        continue
-      }
-      result.losses[place] = sum
-    }
-  }
+  /// Adds what shards found to be lost.
+  mutating func add(_ losses: [Loss]) { for loss in losses { result.losses.add(loss) } }
 
   /// What only the rows of a mapping model show to be lost, and what the plan knew, is not allowed.
   func refuseLosses(_ plan: MigrationPlan) throws {

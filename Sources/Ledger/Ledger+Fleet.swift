@@ -16,9 +16,11 @@ extension Ledger {
   ///   - pipeline: The path of its file.
   ///   - found: All stores of the pipeline.
   ///   - taken: Those that the start takes up.
+  ///   - redone: Those of them that wait for the start even where they are done: by other settings than its own.
   ///   - unseen: Folders that could not be searched: what was known of stores below them stays.
   package func beginFleet(
-    of pipeline: String, run: String, found: [String], taken: [String], unseen: [String]
+    of pipeline: String, run: String, found: [String], taken: [String],
+    redone: Set<String> = [], unseen: [String]
   ) throws {
     guard let run = try knownKey(ofRun: run) else { return }
     let pipeline = fleetFile(pipeline)
@@ -26,7 +28,7 @@ extension Ledger {
     for path in taken {
       let key = try key(ofStore: path)
       known.insert(key)
-      try take(path, store: key, pipeline, run)
+      try take(path, store: key, pipeline, run, waits: redone.contains(path))
     }
     for path in found {
       let key = try key(ofStore: path)
@@ -74,9 +76,10 @@ extension Ledger {
 
   /// A start takes a store up. It waits for the start to come to it, unless it is done as far as is known.
   ///
-  /// - Parameter isLeft: The start has ended without it, and has seen that it is not as it was when it was done.
+  /// - Parameter waits: It is not done all the same: by other settings, or as the start has seen that has ended
+  ///   without it.
   private func take(
-    _ path: String, store: Int64, _ pipeline: String, _ run: Int64, isLeft: Bool = false
+    _ path: String, store: Int64, _ pipeline: String, _ run: Int64, waits: Bool
   ) throws {
     let standing = LedgerStanding.notBegun(path)
     try perform(
@@ -88,7 +91,7 @@ extension Ledger {
       """,
       [
         .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.reason),
-        .optional(standing.message), .integer(run), .integer(isLeft ? 1 : 0),
+        .optional(standing.message), .integer(run), .integer(waits ? 1 : 0),
       ])
   }
 
@@ -170,7 +173,7 @@ extension Ledger {
     for store in stores {
       let key = try key(ofStore: store.store)
       if store.isNotBegun {
-        try take(store.store, store: key, pipeline, run, isLeft: true)
+        try take(store.store, store: key, pipeline, run, waits: true)
       } else {
         try set(store, store: key, pipeline, run)
       }

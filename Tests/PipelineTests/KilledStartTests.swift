@@ -63,6 +63,34 @@ import Testing
     }
   }
 
+  /// What they were brought to before says nothing of it; nor does a start over some of them.
+  @Test func `has still to come to stores that are done by another destination`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    for name in ["a", "b", "c", "d", "e"] {
+      try folder.write(
+        "stores/\(name).sqlite", "../../Fixtures/Recipes.xcdatamodeld/Recipes", "SELECT 1")
+    }
+    func set(_ destination: String) throws {
+      try """
+      stores: { roots: stores }
+      models: ../../Fixtures/Recipes.xcdatamodeld
+      destination: \(destination)
+      workers: 1
+      """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    }
+    try set("Recipes 1.1")
+    #expect(try Godwit.run(folder).counts == "5 found, 5 migrated")
+    try set("Recipes 2")
+    _ = try killAtResult(folder)
+    let come = try #require(try count("migrated", "runCounts", folder))
+    #expect((1...4).contains(come))
+    #expect(try count("pending", "runCounts", folder) == 5 - come)
+    #expect(try folder.godwit(["run"], ["--only", "a.sqlite"]).status == 0)
+    #expect(try count("pending", "runCounts", folder) == 5 - come)
+    #expect(try Godwit.run(folder).counts == "5 found, 5 migrated")
+    #expect(try count("migrated", "runCounts", folder) == 5)
+  }
+
   @Test func `has its stores in the fleet though somebody read the ledger all the time`() throws {
     let folder = try PipelineFolder.orders(["a", "b", "c", "d"], "workers: 1")
     #expect(try folder.godwit(["run"], ["--only", "a.sqlite"]).status == 0)

@@ -264,6 +264,20 @@ extension MigrationFixture {
       .reference, entity: "Own", property: "fav", count: 1, message: "points nowhere")
     #expect(planned.adding(one) == nil)
   }
+
+  @Test func `come in one order, whichever shard tells them first`() throws {
+    let planned = Loss(.entity, entity: "Zoo", count: 1, message: "is dropped")
+    let told = try ["fav", "boss", "fav", "peers"].enumerated().map { number, name in
+      try #require(Loss(unaskedIn: name, of: "Own", RowTally([Int64(number)])))
+    }
+    func order(_ told: [Loss]) -> [Loss] {
+      var losses = [planned]
+      for loss in told { losses.add(loss) }
+      return losses
+    }
+    #expect(order(told).map(\.property) == [nil, "boss", "fav", "peers"])
+    for _ in 0..<20 { #expect(order(told.shuffled()) == order(told)) }
+  }
 }
 
 @Suite struct `References that a policy's defaults have no room for` {

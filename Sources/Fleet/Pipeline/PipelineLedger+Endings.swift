@@ -10,6 +10,8 @@ extension PipelineLedger {
   struct Fleet: Codable, Sendable {
     var found: [String]
     var taken: [String]
+    /// Nil for none, and from earlier versions.
+    var redone: Set<String>?
     var unseen: [String]
   }
 
@@ -116,6 +118,7 @@ extension PipelineLedger {
 extension Ledger {
   func beginFleet(_ fleet: PipelineLedger.Fleet, of pipeline: String, run: String) throws {
     try beginFleet(
-      of: pipeline, run: run, found: fleet.found, taken: fleet.taken, unseen: fleet.unseen)
+      of: pipeline, run: run, found: fleet.found, taken: fleet.taken,
+      redone: fleet.redone ?? [], unseen: fleet.unseen)
   }
 }

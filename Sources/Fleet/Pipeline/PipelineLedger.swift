@@ -260,6 +260,18 @@ final class PipelineLedger: Sendable {
 
   func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store]?.entry } }
 
+  /// Of stores that were done by other settings, those that are not known to be done by these: what is known of
+  /// them says nothing of the run. Nil where the settings are those of before.
+  func redone(_ stores: [FoundStore], settings: String) -> Set<String>? {
+    entries.withLock { entries in
+      func isDone(_ store: FoundStore) -> Bool? {
+        entries[store.path].map { SettingsDigest.areSame($0.entry.settings, settings) }
+      }
+      guard stores.contains(where: { isDone($0) == false }) else { return nil }
+      return Set(stores.filter { isDone($0) != true }.map(\.path.string))
+    }
+  }
+
   func isForgotten(_ store: FilePath) -> Bool {
     entries.withLock { $0[store]?.isForgotten ?? false }
   }

@@ -136,7 +136,8 @@ package struct PipelineRun: Sendable {
       LedgerRun(
         name: ledger.run, pipeline: places.owner.pipeline, file: places.owner.file, started: now,
         host: MachineName.text, workers: pool.workerCount,
-        options: context.options), isResumed: ledger.isResumed, findings, isPartOfRun: isPartOfRun)
+        options: context.options), isResumed: ledger.isResumed, findings,
+      redone: ledger.redone(findings.stores, settings: settings), isPartOfRun: isPartOfRun)
     defer { history.close() }
     if let unwritten {
       do {

@@ -159,17 +159,20 @@ final class RunHistory: Sendable {
     var isTold = false
   }
 
-  /// A run begins, or goes on, with the stores that this start has found; from here on results are written as
-  /// they come.
+  /// A run begins, or goes on, with the stores that this start has found; results are written as they come.
   ///
-  /// - Parameter isPartOfRun: See ``PipelineLedger/Start``.
+  /// - Parameters:
+  ///   - redone: See ``PipelineLedger/redone(_:settings:)``.
+  ///   - isPartOfRun: See ``PipelineLedger/Start``.
   /// - Returns: What the ledger is to be told if this start does not come to its end; nil where it knows.
   /// - Throws: ``LedgerError/nameTaken(path:name:)``.
   func begin(
-    _ run: LedgerRun, isResumed: Bool, _ findings: StoreSearch.Findings, isPartOfRun: Bool
+    _ run: LedgerRun, isResumed: Bool, _ findings: StoreSearch.Findings, redone: Set<String>?,
+    isPartOfRun: Bool
   ) throws -> PipelineLedger.Start? {
     let fleet = PipelineLedger.Fleet(
       found: findings.all.map(\.path.string), taken: findings.stores.map(\.path.string),
+      redone: redone,
       // A root in which nothing was found was seen.
       unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
     let start = PipelineLedger.Start(run: run, fleet: fleet, isPartOfRun: isPartOfRun)

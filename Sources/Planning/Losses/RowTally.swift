@@ -119,3 +119,21 @@ extension Loss {
     return made(rows)
   }
 }
+
+extension [Loss] {
+  /// Adds what a shard has found to be lost, each property once: in an order that does not depend on which shard tells
+  /// it first.
+  package mutating func add(_ loss: Loss) {
+    for place in indices {
+      guard let sum = self[place].adding(loss) else { continue }
+      self[place] = sum
+      return
+    }
+    func key(_ loss: Loss) -> (String, String, String) {
+      (loss.entity ?? "", loss.property ?? "", loss.kind.rawValue)
+    }
+    // What a plan counted stays ahead.
+    let later = firstIndex { $0.adding($0) != nil && key($0) > key(loss) }
+    insert(loss, at: later ?? endIndex)
+  }
+}
