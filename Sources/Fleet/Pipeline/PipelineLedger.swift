@@ -79,6 +79,8 @@ final class PipelineLedger: Sendable {
   let folder: FilePath
   private let owner: RunOwner
   private let log: GroupedLog
+  /// By which the run before has done its stores; none for one that goes on, of which the ledger knows which wait.
+  private let formerSettings: Set<String>
   /// The last line of each store.
   private let entries: Mutex<[FilePath: Known]>
 
@@ -132,6 +134,7 @@ final class PipelineLedger: Sendable {
       history.note(Self.damageText(of: damaged, in: file))
     }
     ended = isResumed ? known?.ended ?? 0 : 0
+    var formerSettings: Set<String> = []
     if let known, isResumed {
       run = known.run
       if known.isInHistory != nil {
@@ -139,6 +142,7 @@ final class PipelineLedger: Sendable {
       }
     } else {
       run = RunFolder.timestamp(now) { $0 == known?.run || history.hasRun(named: $0) }
+      formerSettings = Set(lines.values.map(\.entry.settings))
       // What is not asked for again goes, so that the file does not grow for ever.
       lines = try lines.filter {
         try $0.value.entry.isAskedForAgain || $0.value.entry.attempt != nil
@@ -147,6 +151,7 @@ final class PipelineLedger: Sendable {
       try Self.write(RunName(run, of: owner, isFinished: false, ended: 0), in: folder)
     }
     log = try GroupedLog(at: file)
+    self.formerSettings = formerSettings
     entries = Mutex(isInHistory ? lines : lines.mapValues(\.withoutHistory))
   }
 
@@ -260,15 +265,18 @@ final class PipelineLedger: Sendable {
 
   func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store]?.entry } }
 
-  /// Of stores that were done by other settings, those that are not known to be done by these: what is known of
-  /// them says nothing of the run. Nil where the settings are those of before.
+  /// Where stores were done by other settings, those that are not known to be done by these: what is known of
+  /// them says nothing of the run. Else nil.
   func redone(_ stores: [FoundStore], settings: String) -> Set<String>? {
     entries.withLock { entries in
-      func isDone(_ store: FoundStore) -> Bool? {
+      func isSame(_ store: FoundStore) -> Bool? {
         entries[store.path].map { SettingsDigest.areSame($0.entry.settings, settings) }
       }
-      guard stores.contains(where: { isDone($0) == false }) else { return nil }
-      return Set(stores.filter { isDone($0) != true }.map(\.path.string))
+      guard
+        !formerSettings.allSatisfy({ SettingsDigest.areSame($0, settings) })
+          || stores.contains(where: { isSame($0) == false })
+      else { return nil }
+      return Set(stores.filter { isSame($0) != true }.map(\.path.string))
     }
   }
 
