@@ -57,8 +57,11 @@ extension PlanContext {
       hit.name.isSameName(as: attribute), let was = hit.attribute,
       let new = destination.hierarchy.property(attribute, of: entity)?.property.attribute
     else { return false }
-    return was.type == new.type && new.filling(of: was) == nil
-      && was.derivationExpression == new.derivationExpression
+    guard was.type == new.type, new.filling(of: was) == nil else { return false }
+    if let counted = new.countedRelationship, let before = was.countedRelationship {
+      return keepsPairs(of: counted, in: entity, was: before)
+    }
+    return was.derivationExpression == new.derivationExpression
   }
 
   /// Whether the pairs of a relationship are those that it had under the name `was`: none of them

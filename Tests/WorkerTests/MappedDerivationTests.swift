@@ -182,6 +182,8 @@ import Testing
   @Test(
     arguments: [
       ("p.n", .string, "x", 0), ("lowercase:(n)", .string, "n", 1), ("link", .uri, "u:", 1),
+      // A wider type holds all values of a narrower one.
+      ("year", .integer16, "5", 1), ("year", .integer32, "5", 1), ("f", .double, "1.5", 1),
       // Nothing becomes a value of another type.
       ("uppercase:(link)", .string, "x", 0), ("uppercase:(link)", .uri, "x", 0),
       ("lowercase:(n)", .uri, "x", 0), ("link", .string, "x", 0), ("year", .string, "x", 0),
@@ -196,7 +198,9 @@ import Testing
         EntityDescription(
           name: "P",
           properties: [
-            attribute("n"), attribute("link", .uri), attribute("year", .integer16), toOne("p", "P"),
+            attribute("n"), attribute("link", .uri), attribute("year", .integer16),
+            attribute("f", .float),
+            toOne("p", "P"),
             .attribute(
               AttributeDescription(
                 traits: PropertyTraits(name: "d"), type: type,
@@ -207,7 +211,8 @@ import Testing
     let fixture = try MigrationFixture(
       from: model(nil), to: model(derivation),
       rows: """
-        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZLINK, ZYEAR, ZD) VALUES (1, 1, 1, 'N', 'u:', 5, 'x')
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZN, ZLINK, ZYEAR, ZF, ZD)
+        VALUES (1, 1, 1, 'N', 'u:', 5, 1.5, \([.string, .uri].contains(type) ? "'x'" : "99"))
         """)
     let store = try fixture.migrate(
       """

@@ -98,4 +98,22 @@ import Testing
       plan.notes.filter { $0.contains("Pet.own and Own.pets") && $0.contains(why) }.count == 1)
     #expect(plan.mapped?.groups.contains { $0.isSequential == true } == true)
   }
+
+  /// A to-many without inverse is set both ways where it alone becomes its own inverse.
+  @Test func `is set object by object where it becomes its own inverse`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("P", toMany("fans", "P"), toOne("mate", "P", inverse: "mate"))],
+      to: [entity("P", toMany("up", "P", inverse: "up"))],
+      rows: """
+        INSERT INTO ZP (Z_PK, Z_ENT, Z_OPT, ZMATE) VALUES (1, 1, 1, NULL), (2, 1, 1, 3), (3, 1, 1, 2)
+        """)
+    let plan = try fixture.plan(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { name: P, source: P, destination: P, relationships: { up: \(Self.braces("P fans", "P mate")) } }
+      """)
+    #expect(plan.notes.contains { $0.contains("P.up") && $0.contains("its own inverse") })
+    #expect(plan.mapped?.groups.contains { $0.isSequential == true } == true)
+  }
 }

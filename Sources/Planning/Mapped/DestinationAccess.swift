@@ -159,7 +159,7 @@ extension ValueExpression {
     case .keyPath(.evaluatedObject, let keys):
       guard keys.count == 1, case .key(let key)? = keys.first,
         let attribute = hierarchy.property(key, of: entity)?.property.attribute,
-        attribute.type == type, !attribute.traits.isTransient
+        attribute.type.keepsValues(as: type), !attribute.traits.isTransient
       else { return nil }
       guard attribute.derivationExpression != nil else { return self }
       guard levels > 0 else { return nil }

@@ -75,6 +75,8 @@ struct LinkRoutes {
     let back = second.filter { $0.mappings.contains(one.mapping) }
     guard !there.isEmpty || !back.isEmpty else { return .same }
     let sources = [one, other].map { members[$0.mapping].mapping.sourceEntity }
+    // One relationship of the source, set both ways; with others in the braces each object is set as its own says.
+    let isReflexive = isReflexive && first.count == 1 && second.count == 1
     guard there.count == back.count, !(first + second).contains(where: asksPolicyForOthers),
       there.allSatisfy({ route in
         back.contains {

@@ -54,6 +54,7 @@ struct MappedAttributes {
       if let derivation = new.ownDerivation(hierarchy, of: destination) {
         // What moves to an attribute unchanged, infinite numbers too, moves so to what is derived from it alone.
         if case .keyPath(_, let keys) = derivation, case .key(let key)? = keys.first,
+          hierarchy.property(key, of: destination)?.property.attribute?.type == new.type,
           let given = expression(of: key), let moved = moved(given, to: new)
         {
           return moved
