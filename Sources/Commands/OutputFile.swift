@@ -49,14 +49,17 @@ struct OutputFile {
   ///   `PlaceError` for a part of a store; `DurabilityError`.
   init(_ path: String, _ kind: Kind) throws { try self.init(FilePath(path), kind) }
 
-  /// - Parameter made: A folder that is made before the file is written.
+  /// - Parameter made: A folder that is made, with those above it, before the file is written.
   /// - Throws: As ``init(_:_:)``.
   init(_ path: FilePath, _ kind: Kind, afterMaking made: FilePath? = nil) throws {
     self.path = path.resolvingFolders
     self.kind = kind
     try NewFilePlace(path).check()
     let parent = self.path.folder
-    guard try FileKind(following: parent) == .folder || parent.absolute == made?.absolute else {
+    guard
+      try FileKind(following: parent) == .folder
+        || made?.absolute.starts(with: parent.absolute) == true
+    else {
       throw CommandError(
         .cannotCreateOutput, "output",
         "\(path) cannot be made: there is no folder \(parent). Make it, or give another path.")

@@ -19,12 +19,14 @@ package struct TriggerText {
   }
 
   /// Tables of which `INSERT INTO t VALUES …` or `(…) IN t` does not name the columns. In a trigger a table is
-  /// neither qualified nor renamed there.
+  /// not renamed there, and qualified behind `IN` alone: by `main`, since others cannot be named.
   package var namedByPlace: [String] {
     tokens.indices.compactMap { place in
-      guard isWord("INTO", at: place) || isWord("IN", at: place), place + 2 < tokens.count,
-        case .word(let table) = tokens[place + 1],
-        tokens[place + 2] != .symbol(UInt8(ascii: "("))
+      guard isWord("INTO", at: place) || isWord("IN", at: place) else { return nil }
+      let dot = Token.symbol(UInt8(ascii: "."))
+      let name = place + 2 < tokens.count && tokens[place + 2] == dot ? place + 3 : place + 1
+      guard name + 1 < tokens.count, case .word(let table) = tokens[name],
+        tokens[name + 1] != .symbol(UInt8(ascii: "("))
       else { return nil }
       return table
     }

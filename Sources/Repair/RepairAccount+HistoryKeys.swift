@@ -17,6 +17,7 @@ extension RepairAccount {
     let rows = keys.rows.map { row in
       var row = row
       row.name = row.knownName
+      row.highestKey = max(row.highestKey, highestLostKey(of: row))
       let name = NameKey(row.name)
       highest[name] = max(highest[name] ?? row.highestKey, row.highestKey)
       return row
@@ -33,10 +34,18 @@ extension RepairAccount {
       .sorted { $0.number < $1.number }
   }
 
+  /// Of rows of its table that are lost: they had been given out as those that are kept.
+  private func highestLostKey(of row: PrimaryKeyRow) -> Int64 {
+    let table = NameKey("A" + row.name.uppercased())
+    return [salvage.tables[table]?.lostKeys, salvage.evidence[table]?.lostKeys]
+      .compactMap { $0?.ranges.last?.upperBound }.max() ?? 0
+  }
+
   /// CloudKit's entities have no fixed numbers, and in what case their names are written no table tells.
   private mutating func addCloudKitRows() throws {
     let store = salvage.binding.store
     let numbers = Set(store.historyKeys.map(\.number))
+      .subtracting(PrimaryKeyRow.historyNames.keys)
     let tables = Set(store.historyKeys.map { NameKey("A" + $0.name.uppercased()) })
     var lost: [String] = []
     for entry in salvage.foreignTables

@@ -20,6 +20,14 @@ extension Patient {
     }
   }
 
+  /// The last child of a table's root page; nil where the root has none.
+  func lastLeaf(of table: String) throws -> Int? {
+    let (bytes, root) = (bytes, try root(of: table))
+    let start = (root - 1) * 4096
+    guard bytes[start] == 0x05 else { return nil }
+    return bytes[start + 8..<start + 12].reduce(0) { $0 << 8 | Int($1) }
+  }
+
   static func page(_ number: Int, of bytes: [UInt8]) -> [UInt8] {
     Array(bytes[(number - 1) * 4096..<number * 4096])
   }

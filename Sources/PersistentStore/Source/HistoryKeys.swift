@@ -45,16 +45,17 @@ extension SourceStore {
           entity: name, message: "has a table and no row of its number, \(number), in Z_PRIMARYKEY")
       )
     }
+    var named = Set(keys.faults.map(\.entity))
+    // Each table is asked once: a damaged store may have many rows of one name.
+    var highestKeys: [String: Int64?] = [:]
     for place in keys.rows.indices {
       let name = keys.rows[place].knownName
       let table = "A" + name.uppercased()
-      guard try holdsOwnRows(table) else { continue }
-      let found = try SQLiteError.nilByContent {
-        try connection.rows("SELECT max(Z_PK) FROM \(quoted(table))").first?.first?.integer
-      }
+      let found = try highestKeys[table] ?? highestOwnKey(in: table)
+      highestKeys[table] = .some(found)
       guard let highest = found, keys.rows[place].highestKey < highest else { continue }
       keys.rows[place].highestKey = highest
-      guard !keys.faults.contains(where: { $0.entity == name }) else { continue }
+      guard named.insert(name).inserted else { continue }
       keys.faults.append(
         .init(
           entity: name,
@@ -63,6 +64,14 @@ extension SourceStore {
     }
     keys.rows.sort { $0.number < $1.number }
     return keys
+  }
+
+  /// The highest `Z_PK` of a table; nil where there is none, or none that may be Core Data's own.
+  private func highestOwnKey(in table: String) throws -> Int64? {
+    guard try holdsOwnRows(table) else { return nil }
+    return try SQLiteError.nilByContent {
+      try connection.rows("SELECT max(Z_PK) FROM \(quoted(table))").first?.first?.integer
+    }
   }
 
   /// Whether a table is there that may be Core Data's own.
