@@ -80,13 +80,16 @@ extension AttributeDescription {
   /// A derivation that needs nothing but the object's own stored attributes, and gives a value of the attribute's
   /// type: functions of a text such as `canonical:(name)`, a date that is `now()`, or an attribute of the same type.
   /// One that is derived itself stands for what it derives from, so that none has to be computed before another.
-  /// Nil for any other.
+  /// Nil for any other, and for one of more than ``mostDerivationLevels``.
   package func ownDerivation(
     _ hierarchy: EntityHierarchy, of entity: EntityName
   ) -> ValueExpression? {
-    // As deep as parentheses may be, since the result is written and parsed again. A cycle ends there, too.
-    ownDerivation(hierarchy, of: entity, levels: ExpressionLimits.depth / 2)
+    ownDerivation(hierarchy, of: entity, levels: Self.mostDerivationLevels)
   }
+
+  /// 16 functions and attributes, one in the other: of 24 in a statement, SQLite's parser finds its stack of 100
+  /// entries too small. A cycle ends there, too.
+  private static let mostDerivationLevels = 16
 
   fileprivate func ownDerivation(
     _ hierarchy: EntityHierarchy, of entity: EntityName, levels: Int
