@@ -26,8 +26,8 @@ extension Ledger {
      WHERE a.run = runs.id AND a.verdict NOT IN ('gone', '\(untried)'))
     """
 
-  /// For a query of runs: NULL while a start may be at work. One that others were left has none that is. One without an end was killed where another start, whichever
-  /// pipeline's, has begun after it: nobody else is at work then.
+  /// For a query of runs: NULL while a start may be at work. None is where it has left the run to others. One without
+  /// an end was killed where another start, whichever pipeline's, has begun after it: nobody else is at work then.
   var workedColumn: String {
     guard has(.workedTime), has(.starts) else {
       return "CASE WHEN starts = 1 THEN max(0, ended - started) END"
