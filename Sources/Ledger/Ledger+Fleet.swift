@@ -87,7 +87,7 @@ extension Ledger {
       INSERT INTO fleet (pipeline, store, verdict, reason, message, run, waiting)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)
       ON CONFLICT (pipeline, store) DO UPDATE
-      SET run = ?6, waiting = ?7 OR verdict NOT IN (\(Self.done)) OR (waiting AND run = ?6)
+      SET run = ?6, waiting = ?7 OR verdict NOT IN (\(Self.done))
       """,
       [
         .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.reason),
