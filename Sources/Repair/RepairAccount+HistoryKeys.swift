@@ -36,7 +36,7 @@ extension RepairAccount {
 
   /// Of rows of its table that are lost: they had been given out as those that are kept.
   private func highestLostKey(of row: PrimaryKeyRow) -> Int64 {
-    let table = NameKey("A" + row.name.uppercased())
+    let table = NameKey(row.tableName)
     return [salvage.tables[table]?.lostKeys, salvage.evidence[table]?.lostKeys]
       .compactMap { $0?.ranges.last?.upperBound }.max() ?? 0
   }
@@ -46,7 +46,7 @@ extension RepairAccount {
     let store = salvage.binding.store
     let numbers = Set(store.historyKeys.map(\.number))
       .subtracting(PrimaryKeyRow.historyNames.keys)
-    let tables = Set(store.historyKeys.map { NameKey("A" + $0.name.uppercased()) })
+    let tables = Set(store.historyKeys.map { NameKey($0.tableName) })
     var lost: [String] = []
     for entry in salvage.foreignTables
     where entry.name.isMirroringTable && !tables.contains(NameKey(entry.name)) {

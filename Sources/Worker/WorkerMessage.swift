@@ -53,20 +53,6 @@ package struct FinishedTask: Codable, Sendable, Equatable {
   package var parts: [StagePart]?
 
   package var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
-
-  package init(
-    task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double,
-    processorSeconds: Double? = nil, findings: [StoreFinding] = [], losses: [Loss] = []
-  ) {
-    stage = task.stage
-    unit = task.unit
-    self.rows = rows
-    self.bytes = bytes
-    self.seconds = seconds
-    self.processorSeconds = processorSeconds
-    self.findings = findings.isEmpty ? nil : findings
-    self.losses = losses.isEmpty ? nil : losses
-  }
 }
 
 /// One stage of a task that did several.
@@ -108,10 +94,12 @@ extension FinishedTask {
     task: WorkerTask, _ summary: ShardSummary, seconds: Double, shares: StageClock?,
     processorSeconds: Double
   ) {
-    self.init(
-      task: task, rows: summary.rows, bytes: summary.bytes, seconds: seconds,
-      processorSeconds: processorSeconds,
-      findings: shares == nil ? summary.findings : [], losses: summary.losses ?? [])
+    (stage, unit) = (task.stage, task.unit)
+    (rows, bytes) = (summary.rows, summary.bytes)
+    self.seconds = seconds
+    self.processorSeconds = processorSeconds
+    findings = shares == nil && !summary.findings.isEmpty ? summary.findings : nil
+    losses = summary.losses?.isEmpty == false ? summary.losses : nil
     parts = shares.map { summary.parts(shares: $0.shares) }
   }
 }

@@ -23,6 +23,9 @@ package struct HistoryKeys: Sendable, Equatable {
 extension PrimaryKeyRow {
   /// What the entity is called, whatever a damaged row of history says.
   package var knownName: String { Self.historyNames[number] ?? name }
+
+  /// The table with its rows, as Core Data names it.
+  package var tableName: String { "A" + knownName.uppercased() }
 }
 
 extension SourceStore {
@@ -50,7 +53,7 @@ extension SourceStore {
     var highestKeys: [String: Int64?] = [:]
     for place in keys.rows.indices {
       let name = keys.rows[place].knownName
-      let table = "A" + name.uppercased()
+      let table = keys.rows[place].tableName
       let found = try highestKeys[table] ?? highestOwnKey(in: table)
       highestKeys[table] = .some(found)
       guard let highest = found, keys.rows[place].highestKey < highest else { continue }

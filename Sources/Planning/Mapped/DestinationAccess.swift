@@ -78,7 +78,7 @@ struct DestinationAccessPlanner {
 
 extension AttributeDescription {
   /// A derivation that needs nothing but the object's own stored attributes, and gives a value of the attribute's
-  /// type: functions of a text such as `canonical:(name)`, a date that is `now()`, or an attribute of the same type.
+  /// type: functions of a text such as `canonical:(name)`, a date that is `now()`, or an attribute whose values the type holds.
   /// One that is derived itself stands for what it derives from, so that none has to be computed before another.
   /// Nil for any other, and for one of more than ``mostDerivationLevels``.
   package func ownDerivation(
